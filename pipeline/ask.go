@@ -1,0 +1,391 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"evalrun/datasets"
+)
+
+// Caller asks programs in one environment: a model, the host's own plugins, a
+// clock and a source of ids. It is safe for concurrent use.
+type Caller struct {
+	LM           LM                            // the model that is asked
+	Lookup       func(name string) (LM, error) // finds the model a before_call change names; nil when there is no other
+	Conversation Layer                         // plugins around every call, as a conversation would have them
+	Process      Layer                         // the host's plugins, outermost
+	Facts        *Facts                        // what the models can do; nil means ProbeFacts
+	Timeout      time.Duration                 // of a call; one that takes longer fails; 0 is none
+	Retries      int                           // further requests after a reply that could not be read; a deterministic LM gets none
+	Journal      Journal                       // nil when nothing is to be remembered
+	Now          func() time.Time              // the clock
+	NewID        func() string                 // makes UUIDv7s
+}
+
+// Ask is what a program is asked, and with what context. It has no place for a
+// right answer.
+type Ask struct {
+	Site    Site
+	Inputs  datasets.Values
+	Context datasets.Context
+	Tags    datasets.Values // who calls
+}
+
+// shaped is a call on its way: what the program, the conversation and the
+// plugins so far make of it.
+type shaped struct {
+	program     *Program
+	inputs      datasets.Values
+	instruction string
+	sections    []string
+	lm          LM
+	settings    datasets.Values
+	tools       []string
+}
+
+// Ask asks p and returns the finished call. There is an error only when the
+// context ended before the call did (it is then the context's), or when what was
+// answered could not be kept (a *Fatal); every other failure is in the call.
+//
+// The order: bind the inputs, take the conversation's context as it was shown,
+// let before_call handlers shape the call, refuse a shape that cannot reach the
+// model, render, let request handlers replace the request, ask, read.
+func (c *Caller) Ask(ctx context.Context, p *Program, in Ask) (*Call, error) {
+	began := c.Now()
+	call := &Call{ID: c.NewID(), Program: p, Site: in.Site, Started: began, LM: c.LM.Name, Inputs: in.Inputs, Tags: in.Tags}
+	call.Site.Path = joinPath(in.Site.Path, p.Name())
+	if c.Journal != nil {
+		var err error
+		if call.ID, call.Started, err = c.Journal.Begin(call.Site, call.ID, began); err != nil {
+			return nil, err
+		}
+	}
+	call.Root = call.ID
+	call.Sections = in.Context.Sections
+	if len(in.Context.Earlier) > 0 {
+		call.SawOf = in.Context.Of
+	}
+
+	err := c.within(ctx, call, in)
+	call.Seconds = c.Now().Sub(began).Seconds()
+	if err == nil {
+		return call, nil
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if fatal, ok := errors.AsType[*Fatal](err); ok {
+		return nil, fatal
+	}
+	call.Failure = failureOf(err)
+	return call, nil
+}
+
+// within asks in the time a call may take.
+func (c *Caller) within(ctx context.Context, call *Call, in Ask) error {
+	if c.Timeout == 0 {
+		return c.ask(ctx, call, in)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, Failf(TypeTimeout, "", "no answer within %s", c.Timeout))
+	defer cancel()
+	err := c.ask(ctx, call, in)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func (c *Caller) ask(ctx context.Context, call *Call, in Ask) error {
+	p := call.Program
+	if f := p.unsupported(); f != nil {
+		return f
+	}
+	inputs, err := p.Bind(in.Inputs)
+	if err != nil {
+		return err
+	}
+	call.Inputs = inputs
+	s := &shaped{
+		program: p, inputs: inputs, instruction: p.Instruction(),
+		sections: slices.Clone(in.Context.Sections), lm: c.LM, tools: p.toolNames(),
+	}
+	plugins := Order(c.layers(ctx, p))
+	if err := c.beforeCall(ctx, plugins, s, call); err != nil {
+		return err
+	}
+	call.LM = s.lm.Name
+	if f := s.unreachable(); f != nil {
+		return f
+	}
+	req, err := p.Render(s.rendering(in.Context, c.facts()))
+	if err != nil {
+		return err
+	}
+	return c.converse(ctx, plugins, s, call, req)
+}
+
+func (c *Caller) facts() Facts {
+	if c.Facts == nil {
+		return ProbeFacts
+	}
+	return *c.Facts
+}
+
+// beforeCall runs the handlers of before_call in order, each on what the ones
+// before it left.
+func (c *Caller) beforeCall(ctx context.Context, plugins []*Plugin, s *shaped, call *Call) error {
+	for _, p := range plugins {
+		for _, handle := range p.beforeCall {
+			change, err := handle(ctx, &CallEvent{
+				Instruction: s.instruction, Function: s.program.Name(), Program: s.program.Version(),
+				Path: call.Site.Path, LM: s.lm.Name, shape: s,
+			})
+			if err != nil {
+				return p.handlerFailed(HookBeforeCall, err)
+			}
+			if change == nil || len(change.fields()) == 0 {
+				continue
+			}
+			if f := change.check(p, HookBeforeCall); f != nil {
+				return f
+			}
+			if f := c.apply(s, p, change); f != nil {
+				f.Hook = HookBeforeCall
+				return f
+			}
+			call.Changes = append(call.Changes, p.applied(HookBeforeCall, change.object()))
+		}
+	}
+	return nil
+}
+
+// apply checks the values of a before_call change and makes it.
+func (c *Caller) apply(s *shaped, p *Plugin, change *Change) *Failure {
+	if change.Instruction != nil && blank(*change.Instruction) {
+		return p.failf("plugin-change", "the instruction is blank; leave it unset to keep the one there is")
+	}
+	if change.LM != nil {
+		if blank(*change.LM) {
+			return p.failf("plugin-change", "lm is blank; leave it unset to keep the model there is")
+		}
+		lm, err := c.lookup(*change.LM)
+		if err != nil {
+			return p.failf("plugin-change", "lm %q: %v", *change.LM, err)
+		}
+		s.lm = lm
+	}
+	for _, name := range change.Settings.Names() {
+		if !slices.Contains(modelSettings, name) {
+			return p.failf("plugin-change", "%q is not a model's setting; those are %s", name, strings.Join(modelSettings, ", "))
+		}
+	}
+	own := s.program.toolNames()
+	for _, name := range change.Tools {
+		if !slices.Contains(own, name) {
+			return p.failf("plugin-change", "the program %s has no tool %q", s.program.Name(), name)
+		}
+	}
+
+	if change.Instruction != nil {
+		s.instruction = *change.Instruction
+	}
+	for _, section := range change.Sections {
+		if !blank(section) {
+			s.sections = append(s.sections, section)
+		}
+	}
+	if len(change.Settings) > 0 && s.settings == nil {
+		s.settings = datasets.Values{}
+	}
+	for name, v := range change.Settings {
+		s.settings[name] = v
+	}
+	if change.Tools != nil {
+		// The last list wins, in the program's own order.
+		s.tools = nil
+		for _, name := range own {
+			if slices.Contains(change.Tools, name) {
+				s.tools = append(s.tools, name)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Caller) lookup(name string) (LM, error) {
+	if name == c.LM.Name {
+		return c.LM, nil
+	}
+	if c.Lookup == nil {
+		return LM{}, errors.New("this environment has no other model")
+	}
+	return c.Lookup(name)
+}
+
+// modelSettings are the settings that a request's config may carry to a model.
+var modelSettings = []string{
+	"frequency_penalty", "logit_bias", "logprobs", "max_tokens", "presence_penalty", "reasoning",
+	"seed", "stop", "temperature", "top_k", "top_p",
+}
+
+// unreachable refuses an instruction that differs from the program's own and
+// cannot reach the model: the record would say it was sent.
+func (s *shaped) unreachable() *Failure {
+	if len(s.sections) == 0 && s.instruction == s.program.Instruction() {
+		return nil
+	}
+	if s.lm.Baked {
+		return Failf(TypePlugin, "plugin-change",
+			"the model %s is baked: it reads only the message it was trained on, so a changed instruction or a section cannot reach it", s.lm.Name)
+	}
+	if !s.program.InstructionReaches() {
+		return Failf(TypePlugin, "plugin-change",
+			"the template of %s writes {instruction} nowhere, so a changed instruction or a section cannot reach the model; write {instruction} in it", s.program.Name())
+	}
+	return nil
+}
+
+func (s *shaped) rendering(shown datasets.Context, facts Facts) Rendering {
+	config := s.lm.Config
+	if len(s.settings) > 0 {
+		config = cloneValues(config)
+		if config == nil {
+			config = datasets.Values{}
+		}
+		for name, v := range s.settings {
+			config[name] = v
+		}
+	}
+	return Rendering{
+		Inputs: s.inputs, Instruction: s.instruction, Sections: s.sections,
+		Earlier: shown.Earlier, Tools: s.tools, Model: s.lm.Name, Config: config, Facts: facts,
+	}
+}
+
+// converse sends the request and reads the reply, asking again when the reply
+// could not be read.
+func (c *Caller) converse(ctx context.Context, plugins []*Plugin, s *shaped, call *Call, req *Request) error {
+	retries := c.Retries
+	if s.lm.Deterministic {
+		retries = 0
+	}
+	for try := 0; ; try++ {
+		req.Site = call.Site
+		req.Site.Try = try
+		sent, changes, err := replaceRequest(ctx, plugins, s, call.Site.Path, req)
+		if err != nil {
+			return err
+		}
+		call.Changes = append(call.Changes, changes...)
+		reply, err := c.exchange(ctx, s.lm, call, sent, len(changes) > 0)
+		if err != nil {
+			return err
+		}
+		outputs, err := s.program.Read(reply.Text, reply.Finish, c.facts())
+		if err == nil {
+			call.Outputs = outputs
+			return nil
+		}
+		if try >= retries {
+			return err
+		}
+		req = s.program.askAgain(req, reply, failureOf(err))
+	}
+}
+
+// replaceRequest runs the request handlers in order.
+func replaceRequest(ctx context.Context, plugins []*Plugin, s *shaped, path string, req *Request) (*Request, []Applied, error) {
+	var changes []Applied
+	for _, p := range plugins {
+		for _, handle := range p.request {
+			next, err := handle(ctx, &RequestEvent{Request: req.Clone(), Function: s.program.Name(), Path: path})
+			if err != nil {
+				return nil, nil, p.handlerFailed(HookRequest, err)
+			}
+			if next == nil {
+				continue
+			}
+			if f := next.check(p); f != nil {
+				return nil, nil, f
+			}
+			// The handler keeps its pointer; what is sent must not change under us.
+			site := req.Site
+			req = next.Clone()
+			req.Site = site
+			changes = append(changes, p.applied(HookRequest, replaced))
+		}
+	}
+	return req, changes, nil
+}
+
+// check refuses a replacement that is no request.
+func (r *Request) check(p *Plugin) *Failure {
+	if len(r.Messages) > 0 && r.Model != "" {
+		return nil
+	}
+	f := p.failf("plugin-change", "the replacement is not a request: it needs a model and at least one message")
+	f.Hook = HookRequest
+	return f
+}
+
+// exchange asks the model and keeps the exchange in the call, failed or not.
+func (c *Caller) exchange(ctx context.Context, lm LM, call *Call, req *Request, wasReplaced bool) (*Reply, error) {
+	x := Exchange{Request: req, Started: c.Now(), Replaced: wasReplaced}
+	if !wasReplaced {
+		x.Hash = req.Hash()
+	}
+	reply, err := lm.Model.Generate(ctx, req)
+	x.Seconds = c.Now().Sub(x.Started).Seconds()
+	if err != nil {
+		x.Failure = failureOf(err)
+		call.Exchanges = append(call.Exchanges, x)
+		return nil, err
+	}
+	x.Reply = reply
+	call.Exchanges = append(call.Exchanges, x)
+	call.Model = lm.Name
+	if reply.Model != "" {
+		call.Model = reply.Model
+	}
+	return reply, nil
+}
+
+// handlerFailed is the failure of a handler that raised. A Failure passes
+// unchanged; any other error is plugin-failed: the change it was meant to make
+// did not happen, and the call must not go on as if it had.
+func (p *Plugin) handlerFailed(hook Hook, err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	var f *Failure
+	if errors.As(err, &f) && hook != HookRequest {
+		return f
+	}
+	failed := p.failf("plugin-failed", "%v", err)
+	failed.Hook = hook
+	return failed
+}
+
+func failureOf(err error) *Failure {
+	var f *Failure
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.Is(err, context.DeadlineExceeded):
+		return Failf(TypeTimeout, "", "%v", err)
+	case errors.Is(err, context.Canceled):
+		return Failf(TypeCancelled, "", "%v", err)
+	}
+	return Failf(TypeServer, "", "%v", err)
+}
+
+func joinPath(outer, name string) string {
+	if outer == "" {
+		return name
+	}
+	return fmt.Sprintf("%s/%s", outer, name)
+}

@@ -1,0 +1,77 @@
+package pipeline
+
+import "fmt"
+
+// Failure is why a call, or something on the way to one, could not be done. It
+// is data: a failed call is a finished fact that is recorded and counted, not a
+// Go error that ends a run. It is an error as well, so that the functions that
+// refuse something can return it.
+type Failure struct {
+	Type    string // one of the Type constants
+	Code    string // a stable code such as "plugin-change" or "parse-missing"; "" when there is none
+	Message string // what was wrong and what to do, in lower case
+	Plugin  string // the plugin it is about; "" when none
+	Hook    Hook   // the hook it is about; "" when none
+}
+
+// The types of failures, as records spell them.
+const (
+	TypePlugin      = "PluginError"      // a plugin was refused or failed
+	TypeInterface   = "InterfaceError"   // inputs that do not fit the program
+	TypeProgram     = "ProgramError"     // a definition that cannot be used
+	TypeReply       = "ReplyError"       // a reply that could not be read
+	TypeTool        = "ToolError"        // a tool that could not be used
+	TypeStepLimit   = "StepLimit"        // more requests than the call may make
+	TypeApproval    = "ApprovalError"    // a person's approval was needed and not to be had
+	TypeRateLimit   = "RateLimitError"   // the provider throttled
+	TypeServer      = "ServerError"      // the provider failed
+	TypeTimeout     = "TimeoutError"     // no answer in time
+	TypeRefusal     = "RefusalError"     // the provider refused the request
+	TypeNotRecorded = "NotRecordedError" // a recorded model was asked what it never answered
+	TypeCancelled   = "Cancelled"        // the call was cancelled
+)
+
+// Error is the message, after the code and the plugin and hook when there are any.
+func (f *Failure) Error() string {
+	s := f.Message
+	if f.Plugin != "" {
+		where := "plugin " + f.Plugin
+		if f.Hook != "" {
+			where += ", " + string(f.Hook)
+		}
+		s = where + ": " + s
+	}
+	if f.Code != "" {
+		s = f.Code + ": " + s
+	}
+	return s
+}
+
+// Class says in one word how reports group the failure: "unreadable",
+// "refused", "tool", "plugin", "interface", "rate_limited", "timeout",
+// "server", "never_recorded", "canceled", "program", "steps" or "approval".
+func (f *Failure) Class() string {
+	if c, ok := classes[f.Type]; ok {
+		return c
+	}
+	return "other"
+}
+
+var classes = map[string]string{
+	TypePlugin: "plugin", TypeInterface: "interface", TypeProgram: "program", TypeReply: "unreadable",
+	TypeTool: "tool", TypeStepLimit: "steps", TypeApproval: "approval", TypeRateLimit: "rate_limited",
+	TypeServer: "server", TypeTimeout: "timeout", TypeRefusal: "refused",
+	TypeNotRecorded: "never_recorded", TypeCancelled: "canceled",
+}
+
+// Failf makes a Failure of a type and code.
+func Failf(typ, code, format string, args ...any) *Failure {
+	return &Failure{Type: typ, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Fatal is an error that ends a run and not only a call: what was answered could
+// not be kept.
+type Fatal struct{ Err error }
+
+func (f *Fatal) Error() string { return f.Err.Error() }
+func (f *Fatal) Unwrap() error { return f.Err }

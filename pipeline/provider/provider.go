@@ -1,0 +1,92 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"evalrun/datasets"
+	"evalrun/internal/conf"
+	"evalrun/pipeline"
+)
+
+// Options configure a model. A provider refuses what it has no use for.
+type Options struct {
+	Name    string          // what the run calls the model; it is in every request
+	Replies string          // recorded: path of the replies file
+	BaseDir string          // what a relative path is relative to; "" is the working directory
+	Config  datasets.Values // sampling settings that requests carry
+	Baked   bool            // the model reads only the message it was trained on
+}
+
+// providers are the models a configuration can name.
+var providers = map[string]func(Options) (pipeline.LM, error){
+	"recorded": openRecorded,
+	"lexical":  openLexical,
+}
+
+// Names returns the providers that Open knows, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(providers)) }
+
+// Open makes the model of a provider. Both providers' models are asked once: the
+// same request would only get the same reply again.
+func Open(provider string, o Options) (pipeline.LM, error) {
+	open, ok := providers[provider]
+	if !ok {
+		if provider == "script" {
+			return pipeline.LM{}, errors.New("the provider script is for tests written in Go; a configuration cannot name it")
+		}
+		return pipeline.LM{}, fmt.Errorf("unknown provider %q%s; the providers are %s",
+			provider, didYouMean(provider, Names()), strings.Join(Names(), ", "))
+	}
+	lm, err := open(o)
+	if err != nil {
+		return pipeline.LM{}, fmt.Errorf("model %s: %w", o.Name, err)
+	}
+	lm.Name, lm.Config, lm.Baked, lm.Deterministic = o.Name, o.Config, o.Baked, true
+	return lm, nil
+}
+
+func openRecorded(o Options) (pipeline.LM, error) {
+	if o.Replies == "" {
+		return pipeline.LM{}, errors.New("the provider recorded needs replies: the path of a replies file")
+	}
+	path := o.Replies
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(o.BaseDir, path)
+	}
+	m, err := OpenRecorded(path)
+	return pipeline.LM{Model: m}, err
+}
+
+func openLexical(o Options) (pipeline.LM, error) {
+	if o.Replies != "" {
+		return pipeline.LM{}, errors.New("the provider lexical takes no replies; to serve a replies file use the provider recorded")
+	}
+	return pipeline.LM{Model: Lexical{}}, nil
+}
+
+// didYouMean is a suggestion to end a message about an unknown word with; "" when
+// no known word is near.
+func didYouMean(word string, known []string) string {
+	if near := conf.Suggest(word, known); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
+}
+
+// ended is the failure of a request whose context is over; nil while it is not.
+func ended(ctx context.Context) error {
+	switch err := ctx.Err(); {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return pipeline.Failf(pipeline.TypeTimeout, "", "the time for the request was over before it was answered")
+	default:
+		return pipeline.Failf(pipeline.TypeCancelled, "", "the request was canceled before it was answered")
+	}
+}
