@@ -1,0 +1,172 @@
+package replay
+
+import (
+	"math"
+	"time"
+
+	"evalrun/datasets"
+	"evalrun/internal/canon"
+	"evalrun/pipeline"
+)
+
+// FromCall is the record of a finished call, in format 2 with its whole content.
+// process says where it ran (host, library, …); no value leaves that out. What a
+// call was shown is written as "everything that the rated call saw", and a call
+// that was shown nothing as having seen nothing.
+func FromCall(c *pipeline.Call, process datasets.Value) *Record {
+	r := &Record{
+		Format: latestCall, ID: c.ID, Parent: c.Parent, Root: c.Root, Started: toMicros(c.Started), Seconds: seconds(c.Seconds),
+		Content: new(true), Model: c.Model, Usage: usageOf(c.Usage()), Exchanges: []Exchange{}, Saw: []Saw{},
+		Sections: c.Sections, Process: process,
+	}
+	if r.Root == "" {
+		r.Root = c.ID
+	}
+	var inputs, outputs []pipeline.Field
+	if p := c.Program; p != nil {
+		r.Program = Program{
+			Name: p.Name(), Kind: "ai", Module: p.Module(), Version: p.Version(), Signature: p.Signature(),
+			Interface: p.Interface(), Answer: p.Answer(),
+		}
+		inputs, outputs = p.Inputs(), p.Outputs()
+	}
+	r.Inputs = object(c.Inputs, inputs)
+	sizes := datasets.Values{"inputs": sizesOf(c.Inputs)}
+	if c.Outputs != nil {
+		r.Outputs = object(c.Outputs, outputs)
+		sizes["outputs"] = sizesOf(c.Outputs)
+	}
+	r.Sizes = sizes.Object()
+	if c.Failure != nil {
+		r.Error = errorOf(c.Failure)
+	}
+	for i := range c.Exchanges {
+		r.Exchanges = appendExchange(r.Exchanges, &c.Exchanges[i], c.LM)
+	}
+	if c.SawOf != "" {
+		r.Saw = append(r.Saw, Saw{SawOf: c.SawOf})
+	}
+	for _, ch := range c.Changes {
+		r.Changes = append(r.Changes, Change{Plugin: ch.Plugin, Version: ch.Version, Hook: string(ch.Hook), Change: ch.Change})
+	}
+	if !c.Replayable() {
+		r.Replayable = new(false)
+	}
+	if c.Tags != nil {
+		r.Caller = new(Caller)
+		reader{}.caller(r.Caller, c.Tags.Object().JSON())
+	}
+	return r
+}
+
+// appendExchange appends the tries that failed before the exchange, each of
+// which was a request, and the exchange itself.
+func appendExchange(list []Exchange, x *pipeline.Exchange, lm string) []Exchange {
+	base := Exchange{Model: lm, RequestHash: x.Hash}
+	if x.Request != nil {
+		base.Model = x.Request.Model
+		base.Request = x.Request.JSON()
+	}
+	if x.Reply != nil {
+		for _, try := range x.Reply.Attempts {
+			failed := base
+			failed.Seconds = seconds(try.Wire.Seconds())
+			failed.fail(try.Failure)
+			list = append(list, failed)
+		}
+	}
+	base.Started, base.Seconds = toMicros(x.Started), seconds(x.Seconds)
+	reply := x.Reply
+	if reply == nil {
+		base.fail(x.Failure)
+		return append(list, base)
+	}
+	if reply.Model != "" {
+		base.Model = reply.Model
+	}
+	base.Provider, base.Finish, base.Cached, base.Usage = reply.Provider, reply.Finish, new(reply.Cached), usageOf(reply.Usage)
+	if base.Response = reply.Response; base.Response.IsZero() {
+		base.Response = datasets.Values{"text": datasets.Text(reply.Text)}.Object()
+	}
+	base.nulls()
+	return append(list, base)
+}
+
+// fail marks an exchange that got no reply.
+func (x *Exchange) fail(f *pipeline.Failure) {
+	x.Cached = new(false)
+	if f != nil {
+		w := writer{}
+		w.err(errorOf(f))
+		x.Error = datasets.RawValue(string(w.b))
+	}
+	x.nulls()
+}
+
+// nulls writes null for what is not known of an exchange and yet always written.
+func (x *Exchange) nulls() {
+	if x.Usage.IsZero() {
+		x.Usage = datasets.Null
+	}
+	for name, s := range map[string]string{"finish": x.Finish, "provider": x.Provider} {
+		if s == "" {
+			put(&x.Extra, name, "null")
+		}
+	}
+}
+
+func errorOf(f *pipeline.Failure) *Error {
+	plain := *f
+	plain.Code = "" // it has a key of its own
+	return &Error{Type: f.Type, Message: plain.Error(), Code: f.Code}
+}
+
+// object is the object of values: those of fields in their order, then others.
+func object(values datasets.Values, fields []pipeline.Field) datasets.Value {
+	b := []byte{'{'}
+	add := func(name string) {
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(canon.AppendString(b, name), ':')
+		b = append(b, values[name].JSON()...)
+	}
+	done := map[string]bool{}
+	for _, f := range fields {
+		if v, ok := values[f.Name]; ok && !v.IsZero() && !done[f.Name] {
+			add(f.Name)
+			done[f.Name] = true
+		}
+	}
+	for _, name := range values.Names() {
+		if !done[name] && !values[name].IsZero() {
+			add(name)
+		}
+	}
+	return datasets.RawValue(string(append(b, '}')))
+}
+
+func sizesOf(values datasets.Values) datasets.Value {
+	sizes := datasets.Values{}
+	for name, v := range values {
+		sizes[name] = datasets.Int(int64(v.Size()))
+	}
+	return sizes.Object()
+}
+
+// usageOf is the counts that are known; no value when none is.
+func usageOf(u pipeline.Usage) datasets.Value {
+	if u == (pipeline.Usage{}) {
+		return datasets.Value{}
+	}
+	v, err := datasets.ValueOf(u)
+	if err != nil { // whole numbers always have a JSON form
+		panic("replay: a usage has no JSON form: " + err.Error())
+	}
+	return v
+}
+
+func toMicros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+// seconds is a duration to the microsecond.
+func seconds(s float64) *float64 { return new(math.Round(s*1e6) / 1e6) }

@@ -1,0 +1,364 @@
+// Package journal keeps what a run cannot compute again, so that a run that was
+// killed goes on where it was.
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"evalrun/datasets"
+	"evalrun/pipeline"
+)
+
+// Journal keeps what a run cannot compute again: exchanges with models, and the
+// id and start of each call. Whatever is in it is on disk before anyone acts on
+// it, so that a run that was killed goes on from its journal: the same steps are
+// taken again and answered from here, until the first one that is not.
+//
+// A journal is a folder of segments. Every process writes a segment of its own
+// and reads those of the ones before it; the end of a segment may be torn. A
+// segment begins with its format's name and version, and then holds frames:
+// the length and the CRC-32C of a JSON text, and the text.
+//
+// What is journaled is known by its site, the place in the run where it
+// happened, not by its content: two rows with equal inputs are two observations.
+type Journal struct {
+	mu     sync.Mutex
+	known  map[string]frameAt // by site
+	files  []*os.File         // segments that were there, and last our own
+	out    *bufio.Writer
+	size   int64 // of our own segment
+	err    error // the first failure to write: nothing is journaled after it
+	synced int64 // how much of our own segment is on disk
+	commit sync.Mutex
+
+	torn int // frames' worth of text at the ends of segments that could not be read
+}
+
+// frameAt is where a frame's text lies.
+type frameAt struct {
+	file   int
+	offset int64
+	length int32
+}
+
+const (
+	journalHead = "evalrun.journal 1\n"
+	frameHead   = 8       // length and checksum
+	maxFrame    = 1 << 30 // a longer length is no length
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// kept is the JSON of a frame.
+type kept struct {
+	Call    *callEntry     `json:"call,omitzero"`
+	Hash    string         `json:"hash,omitzero"` // of the request
+	Text    string         `json:"text,omitzero"`
+	Finish  string         `json:"finish,omitzero"`
+	Model   string         `json:"model,omitzero"`
+	By      string         `json:"provider,omitzero"`
+	Usage   pipeline.Usage `json:"usage,omitzero"`
+	Reply   datasets.Value `json:"response,omitzero"`
+	Failure *failureEntry  `json:"failure,omitzero"`
+	Site    string         `json:"site"`
+}
+
+type callEntry struct {
+	ID      string    `json:"id"`
+	Started time.Time `json:"started"`
+}
+
+type failureEntry struct {
+	Type    string `json:"type"`
+	Code    string `json:"code,omitzero"`
+	Message string `json:"message,omitzero"`
+}
+
+// Open opens the journal in a folder, making both when they are not there.
+// It reads what earlier processes wrote, leaving out torn ends, and begins a
+// segment of its own. A segment of another or a later format is refused.
+func Open(dir string) (*Journal, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	j := &Journal{known: map[string]frameAt{}}
+	names, err := filepath.Glob(filepath.Join(dir, "*.journal"))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := j.read(name); err != nil {
+			return nil, errors.Join(err, j.closeFiles())
+		}
+	}
+	next := 1
+	if n := len(names); n > 0 {
+		last, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(names[n-1]), ".journal"))
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: a segment's name is a number", names[n-1]), j.closeFiles())
+		}
+		next = last + 1
+	}
+	f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("%06d.journal", next)), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, errors.Join(err, j.closeFiles())
+	}
+	j.files = append(j.files, f)
+	j.out = bufio.NewWriterSize(f, 1<<16)
+	j.size = int64(len(journalHead))
+	if _, err := j.out.WriteString(journalHead); err != nil {
+		return nil, errors.Join(err, j.closeFiles())
+	}
+	return j, nil
+}
+
+// read takes in a segment that an earlier process wrote.
+func (j *Journal) read(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	j.files = append(j.files, f)
+	r := bufio.NewReaderSize(f, 1<<16)
+	head := make([]byte, len(journalHead))
+	if n, err := io.ReadFull(r, head); err != nil {
+		if strings.HasPrefix(journalHead, string(head[:n])) {
+			return nil // the process was killed before it wrote anything
+		}
+		return fmt.Errorf("%s is no journal: it does not begin with %q", name, journalHead)
+	}
+	if string(head) != journalHead {
+		if bytes.HasPrefix(head, []byte("evalrun.journal ")) {
+			return fmt.Errorf("%s is a journal of another version (%q); use the evalrun that wrote it, or start over with --fresh", name, strings.TrimSpace(string(head)))
+		}
+		return fmt.Errorf("%s is no journal: it does not begin with %q", name, journalHead)
+	}
+	offset := int64(len(journalHead))
+	for {
+		var frame [frameHead]byte
+		if _, err := io.ReadFull(r, frame[:]); err != nil {
+			if !errors.Is(err, io.EOF) {
+				j.torn++
+			}
+			return nil
+		}
+		length := binary.LittleEndian.Uint32(frame[:4])
+		if length > maxFrame {
+			j.torn++
+			return nil
+		}
+		var b bytes.Buffer // grows with what is there, whatever the length says
+		if n, err := io.CopyN(&b, r, int64(length)); err != nil || n < int64(length) {
+			j.torn++
+			return nil
+		}
+		var e kept
+		if crc32.Checksum(b.Bytes(), castagnoli) != binary.LittleEndian.Uint32(frame[4:]) || json.Unmarshal(b.Bytes(), &e) != nil {
+			j.torn++
+			return nil
+		}
+		j.known[e.Site] = frameAt{len(j.files) - 1, offset + frameHead, int32(length)}
+		offset += frameHead + int64(length)
+	}
+}
+
+// Len is how many entries the journal knows.
+func (j *Journal) Len() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.known)
+}
+
+// Close ends the journal. What was written is on disk.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	end := j.size
+	j.mu.Unlock()
+	return errors.Join(j.sync(end), j.closeFiles())
+}
+
+func (j *Journal) closeFiles() error {
+	var errs []error
+	for _, f := range j.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// siteKey names a site.
+func siteKey(kind string, s pipeline.Site) string {
+	return fmt.Sprintf("%s %q %q %d %q %d %d %d %q", kind, s.Candidate, s.Row, s.Repeat, s.Path, s.Step, s.Try, s.Invocation, s.Purpose)
+}
+
+// find returns what is known of a site.
+func (j *Journal) find(site string) (kept, bool, error) {
+	j.mu.Lock()
+	p, ok := j.known[site]
+	if ok && p.file == len(j.files)-1 {
+		// It may still be in the buffer.
+		if err := j.out.Flush(); err != nil {
+			j.mu.Unlock()
+			return kept{}, false, err
+		}
+	}
+	j.mu.Unlock()
+	if !ok {
+		return kept{}, false, nil
+	}
+	b := make([]byte, p.length)
+	if _, err := j.files[p.file].ReadAt(b, p.offset); err != nil {
+		return kept{}, false, &pipeline.Fatal{Err: fmt.Errorf("reading the journal: %w", err)}
+	}
+	var e kept
+	if err := json.Unmarshal(b, &e); err != nil {
+		return kept{}, false, &pipeline.Fatal{Err: fmt.Errorf("reading the journal: %w", err)}
+	}
+	return e, true, nil
+}
+
+// keep writes an entry and returns when it is on disk.
+func (j *Journal) keep(e kept) error {
+	end, err := j.append(e)
+	if err != nil {
+		return err
+	}
+	return j.sync(end)
+}
+
+// note writes an entry that nobody acts on: it may reach the disk later, with
+// the next one that is kept.
+func (j *Journal) note(e kept) error {
+	_, err := j.append(e)
+	return err
+}
+
+// append writes an entry and returns where it ends in our segment.
+func (j *Journal) append(e kept) (end int64, err error) {
+	b, err := json.Marshal(e, json.Deterministic(true))
+	if err != nil {
+		return 0, err
+	}
+	var frame [frameHead]byte
+	binary.LittleEndian.PutUint32(frame[:4], uint32(len(b)))
+	binary.LittleEndian.PutUint32(frame[4:], crc32.Checksum(b, castagnoli))
+
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err == nil {
+		_, err1 := j.out.Write(frame[:])
+		_, err2 := j.out.Write(b)
+		j.err = errors.Join(err1, err2)
+	}
+	if j.err != nil {
+		return 0, &pipeline.Fatal{Err: fmt.Errorf("writing the journal: %w", j.err)}
+	}
+	j.known[e.Site] = frameAt{len(j.files) - 1, j.size + frameHead, int32(len(b))}
+	j.size += frameHead + int64(len(b))
+	return j.size, nil
+}
+
+// sync returns when our segment is on disk up to end. Whoever comes while
+// another syncs waits for it, and one of those who waited then syncs for all.
+func (j *Journal) sync(end int64) error {
+	j.commit.Lock()
+	defer j.commit.Unlock()
+	if j.synced >= end {
+		return nil
+	}
+	j.mu.Lock()
+	upTo := j.size
+	if j.err == nil {
+		j.err = j.out.Flush()
+	}
+	err := j.err
+	j.mu.Unlock()
+	if err == nil {
+		err = j.files[len(j.files)-1].Sync()
+	}
+	if err != nil {
+		j.mu.Lock()
+		j.err = err
+		j.mu.Unlock()
+		return &pipeline.Fatal{Err: fmt.Errorf("writing the journal: %w", err)}
+	}
+	j.synced = upTo
+	return nil
+}
+
+// Begin gives a call its id and start: those it had when it was begun before,
+// else the ones that are offered.
+func (j *Journal) Begin(site pipeline.Site, id string, started time.Time) (string, time.Time, error) {
+	key := siteKey("call", site)
+	e, ok, err := j.find(key)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	if ok && e.Call != nil {
+		return e.Call.ID, e.Call.Started, nil
+	}
+	// No effect hangs on it yet: it is on disk with the call's first exchange.
+	return id, started, j.note(kept{Site: key, Call: &callEntry{id, started}})
+}
+
+// Model wraps a model so that its answers are kept, and answers that are kept
+// are given again without asking. A request that differs from the one that was
+// asked at its site is refused as diverged: it is never asked in silence.
+func (j *Journal) Model(live pipeline.Model) pipeline.Model { return &journaled{j, live} }
+
+type journaled struct {
+	journal *Journal
+	live    pipeline.Model
+}
+
+func (m *journaled) Generate(ctx context.Context, req *pipeline.Request) (*pipeline.Reply, error) {
+	key := siteKey("exchange", req.Site)
+	hash := req.Hash()
+	e, ok, err := m.journal.find(key)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		if e.Hash != hash {
+			return nil, pipeline.Failf(pipeline.TypeServer, "diverged",
+				"the journal has an answer to another request at this place: something that shapes requests changed or is not deterministic; start over with --fresh")
+		}
+		if f := e.Failure; f != nil {
+			return nil, &pipeline.Failure{Type: f.Type, Code: f.Code, Message: f.Message}
+		}
+		return &pipeline.Reply{Text: e.Text, Finish: e.Finish, Model: e.Model, Provider: e.By, Usage: e.Usage, Response: e.Reply, Cached: true}, nil
+	}
+	reply, err := m.live.Generate(ctx, req)
+	e = kept{Site: key, Hash: hash}
+	var f *pipeline.Failure
+	switch {
+	case err == nil:
+		e.Text, e.Finish, e.Model, e.By, e.Usage, e.Reply = reply.Text, reply.Finish, reply.Model, reply.Provider, reply.Usage, reply.Response
+	case errors.As(err, &f) && f.Type == pipeline.TypeRefusal:
+		// The provider's own word on this request. What may be different
+		// another time (an outage, a limit) is asked again.
+		e.Failure = &failureEntry{f.Type, f.Code, f.Message}
+	default:
+		return nil, err
+	}
+	if kept := m.journal.keep(e); kept != nil {
+		return nil, kept
+	}
+	return reply, err
+}
