@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -141,8 +142,8 @@ func (v Value) AsBool() (b, ok bool) {
 // Canonical returns the value's canonical JSON, on which hashes and equality
 // rest; "" for no value.
 func (v Value) Canonical() string {
-	if v.text == "" {
-		return ""
+	if v.text == "" || v.canonicalText() {
+		return v.text
 	}
 	b, err := canon.Append(nil, []byte(v.text))
 	if err != nil {
@@ -151,6 +152,12 @@ func (v Value) Canonical() string {
 		return v.text
 	}
 	return string(b)
+}
+
+// canonicalText reports whether v is a text that has nothing escaped, which is
+// its own canonical form: most texts are, and they are what is long.
+func (v Value) canonicalText() bool {
+	return v.text[0] == '"' && strings.IndexByte(v.text, '\\') < 0 && utf8.ValidString(v.text)
 }
 
 // Hash returns the value's name by content: "sha256:" and the hex SHA-256 of

@@ -93,7 +93,7 @@ func mutate(r *rand.Rand, text string, depth int) string {
 
 // FuzzStore takes mutated records, each with an id of its own, through a store.
 func FuzzStore(f *testing.F) {
-	for seed := range uint64(20) {
+	for seed := range uint64(10) {
 		f.Add(seed, []byte(`{"functai_call":2,"id":"fuzzed"}`))
 	}
 	lines := testLines(f)

@@ -28,13 +28,13 @@ func fakeLog(t testing.TB, n int) string {
 	return folder
 }
 
-// A generated log and its store hold the same records, and a store without all
-// of them in memory: it is written in several files.
+// A generated log and its store hold the same records.
 func TestGeneratedLogs(t *testing.T) {
-	log := fakeLog(t, 1500)
+	const n = 600
+	log := fakeLog(t, n)
 	store := imported(t, log)
 	a, b := open(t, log), open(t, store)
-	if x, y := texts(t, a.Calls(Want{All: true})), texts(t, b.Calls(Want{All: true})); !slices.Equal(x, y) || len(x) != 1500 {
+	if x, y := texts(t, a.Calls(Want{All: true})), texts(t, b.Calls(Want{All: true})); !slices.Equal(x, y) || len(x) != n {
 		t.Errorf("calls: %d and %d", len(x), len(y))
 	}
 	if x, y := texts(t, a.Ratings()), texts(t, b.Ratings()); !slices.Equal(x, y) || len(x) == 0 {
@@ -56,11 +56,11 @@ func TestGeneratedLogs(t *testing.T) {
 		t.Error(d)
 	}
 	var all bytes.Buffer
-	if err := fakelog.Write(&all, 1500, 7); err != nil {
+	if err := fakelog.Write(&all, n, 7); err != nil {
 		t.Fatal(err)
 	}
 	lines := func(part string) int64 { return int64(strings.Count(all.String(), part)) }
-	if x.Calls != 1500 || x.Ratings != lines(`"functai_rating"`) || x.Unknown != 0 || x.Rated != x.Ratings || x.Whole != 1500 ||
+	if x.Calls != n || x.Ratings != lines(`"functai_rating"`) || x.Unknown != 0 || x.Rated != x.Ratings || x.Whole != n ||
 		x.Failed != lines(`"error":{`) || x.Evaluation != lines(`"evaluation":`) || x.Plugins[0] != (Count{"modes 1.2.0", lines(`"plugin":"modes"`)}) ||
 		x.Programs[0].Name != "triage" || x.Programs[0].Calls != lines(`"name":"triage"`) || x.Models[0].Count != lines(`"error":null`) {
 		t.Errorf("%+v", x)
@@ -307,7 +307,7 @@ func (c *countingReader) ReadAt(b []byte, at int64) (int, error) {
 
 // Looking calls up reads the pages they are in and not the file.
 func TestLookupsReadLittle(t *testing.T) {
-	const n = 5000
+	const n = 4000
 	store := imported(t, fakeLog(t, n))
 	b, err := os.ReadFile(filepath.Join(store, "calls-000001.parquet"))
 	if err != nil {
@@ -327,7 +327,7 @@ func TestLookupsReadLittle(t *testing.T) {
 		order = append(order, r.ID)
 	}
 	ids := map[string]bool{}
-	for _, id := range order[2000:2500] {
+	for _, id := range order[2000:2400] {
 		ids[id] = true
 	}
 	counter.read.Store(0)
@@ -338,8 +338,8 @@ func TestLookupsReadLittle(t *testing.T) {
 		}
 		found++
 	}
-	if read := counter.read.Load(); found != 500 || read > int64(len(b))/3 {
-		t.Errorf("%d of 500 found; %d of %d bytes read", found, read, len(b))
+	if read := counter.read.Load(); found != 400 || read > int64(len(b))/3 {
+		t.Errorf("%d of 400 found; %d of %d bytes read", found, read, len(b))
 	} else {
 		t.Logf("a tenth of the calls, neighbours: %.1f%% of the file", 100*float64(read)/float64(len(b)))
 	}

@@ -52,6 +52,9 @@ type library struct {
 // cannot be used is an error that names it and what to do; lines of a call log
 // that cannot be used are skipped and counted.
 func Open(paths ...string) (Source, error) {
+	if len(paths) == 0 {
+		return nil, errors.New("no records to open; name a store, a call log, or files of either")
+	}
 	l := &library{counted: map[file]bool{}}
 	for _, path := range paths {
 		if err := l.add(path); err != nil {

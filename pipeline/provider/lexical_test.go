@@ -288,7 +288,7 @@ func TestLexicalBanking77(t *testing.T) {
 	const path = "../../../shared/data/banking77/train_sample.jsonl.gz" // beside the repository
 	f, err := os.Open(path)
 	if err != nil {
-		t.Skipf("the banking77 sample is not here: %v", err)
+		t.Skipf("the full data set is not beside the repository: %v", err)
 	}
 	defer f.Close()
 	z, err := gzip.NewReader(f)
