@@ -265,7 +265,7 @@ func TestVectors(t *testing.T) {
 func TestSharedVectors(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "shared", "cases", "statistics.json")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("%s is not here; testdata has the vectors of what is implemented", path)
+		t.Skipf("the full data set of vectors (%s) is not here; testdata has those of what is implemented", path)
 	}
 	missing := map[string]int{}
 	ran := 0

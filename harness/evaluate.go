@@ -1,0 +1,239 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"sync/atomic"
+
+	"evalrun/datasets"
+	"evalrun/pipeline"
+)
+
+// Options say how a plan is carried out. They change no result.
+type Options struct {
+	Run      string          // the run's id: every call is tagged with it
+	Tags     datasets.Values // more about who calls, for the calls' records: kind, user
+	Executor Executor        // nil means Local{}
+	Stop     <-chan struct{} // once closed, nothing more is started; what is at work is finished
+
+	// Observe is given every result, in the order of the tasks, with its
+	// call. The call is nil in the recorded lane, and when the task was done
+	// in another process. An error of Observe ends the run.
+	Observe func(Result, *pipeline.Call) error
+
+	Progress *Progress // nil when nobody watches
+
+	// record writes down a call where it was made, so that this is done by
+	// many at once; the order comes later.
+	record func(*pipeline.Call) []byte
+}
+
+// Progress counts answers as they come, in whatever order. It may be read while
+// the run goes on, and watch several evaluations. The zero value is ready.
+type Progress struct{ done, failed, total atomic.Int64 }
+
+// Counts returns how many answers have come, how many of them failed or could
+// not be scored, and how many there will be.
+func (p *Progress) Counts() (done, failed, total int) {
+	return int(p.done.Load()), int(p.failed.Load()), int(p.total.Load())
+}
+
+func (p *Progress) expect(n int) {
+	if p != nil {
+		p.total.Add(int64(n))
+	}
+}
+
+func (p *Progress) count(r *Result) {
+	if p == nil {
+		return
+	}
+	p.done.Add(1)
+	if r.Failed != nil {
+		p.failed.Add(1)
+	}
+}
+
+// Evaluate checks a plan and carries it out: see [Check] and [Checked.Evaluate].
+func Evaluate(ctx context.Context, p Plan, o Options) (*Evaluation, error) {
+	c, err := Check(p)
+	if err != nil {
+		return nil, err
+	}
+	return c.Evaluate(ctx, o)
+}
+
+// Evaluate asks every candidate about every row, scores the answers and compares
+// the candidates with the baseline.
+//
+// Row by row, all candidates are asked before the next row is, so that whatever
+// drifts during a run hits all alike. How many tasks are at work at once changes
+// no number.
+//
+// A failed answer is data: it counts 0, and is counted and shown apart. When ctx
+// ends, when the run is stopped, and when it cannot go on, what was finished
+// comes with the error; rows that were not are unfinished, not failed. A run in
+// which no answer could be scored is an [ErrNoRows].
+func (c *Checked) Evaluate(ctx context.Context, o Options) (*Evaluation, error) {
+	o.Progress.expect(c.Tasks())
+	return c.evaluate(ctx, o)
+}
+
+func (c *Checked) evaluate(ctx context.Context, o Options) (*Evaluation, error) {
+	t := newTally(c.blank(), c.plan.Stats)
+	runErr := c.run(ctx, o, t)
+	eval, err := t.finish()
+	if runErr != nil {
+		return eval, runErr
+	}
+	if err == nil && !t.anyEvaluated() {
+		err = fmt.Errorf("%w: %severy answer failed (%s); the first, to row %s: %s", ErrNoRows, c.plan.where(), t.failures(), t.failedRow, t.failedWhy)
+	}
+	return eval, err
+}
+
+// run has the tasks done, and gives every result to the observer and the tally.
+func (c *Checked) run(ctx context.Context, o Options, t *tally) error {
+	executor := o.Executor
+	if executor == nil {
+		executor = Local{}
+	}
+	w := &worker{Checked: c, tags: tags(o), progress: o.Progress, record: o.record}
+	job := Job{Ref: o.Run, Do: w.do, Stop: o.Stop}
+	came := 0
+	for r, err := range executor.Execute(ctx, job, c.tasks()) {
+		if err != nil {
+			return err
+		}
+		if err := t.check(&r); err != nil {
+			return err
+		}
+		call := r.call
+		r.call = nil
+		if o.Observe != nil {
+			if err := o.Observe(r, call); err != nil {
+				return err
+			}
+		}
+		t.add(&r)
+		came++
+	}
+	if lost := c.Tasks() - came; lost != 0 {
+		return fmt.Errorf("%w: %d of %d answers did not come, and nobody said why", ErrLedger, lost, c.Tasks())
+	}
+	return nil
+}
+
+// tasks are the answers to get, the candidates interleaved.
+func (c *Checked) tasks() iter.Seq[Task] {
+	return func(yield func(Task) bool) {
+		for row := range c.plan.Rows.Len() {
+			for repeat := range c.plan.repeats() {
+				for candidate := range c.plan.Candidates {
+					if !yield(Task{row, candidate, repeat}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// tags say who calls.
+func tags(o Options) datasets.Values {
+	tags := datasets.Values{"kind": datasets.Text("evaluation")}
+	maps.Copy(tags, o.Tags)
+	if o.Run != "" {
+		tags["evaluation"] = datasets.Text(o.Run)
+	}
+	return tags
+}
+
+// A worker does tasks of a plan. It is safe for concurrent use.
+type worker struct {
+	*Checked
+	tags     datasets.Values
+	progress *Progress
+	record   func(*pipeline.Call) []byte
+}
+
+// do gets and scores one answer. The row stays here: what is asked is made of
+// its id, its inputs and its context.
+func (w *worker) do(ctx context.Context, t Task) (Result, error) {
+	row, err := w.plan.Rows.At(t.Row)
+	if err != nil {
+		return Result{}, fmt.Errorf("%w: %w", ErrRows, err)
+	}
+	cand := &w.plan.Candidates[t.Candidate]
+	r := Result{Evaluation: w.plan.Name, Row: row.ID, Candidate: cand.Name, Repeat: t.Repeat, Conversation: row.Context.Conversation}
+	if w.plan.Pair != "" {
+		if r.Pair, err = PairKey(&row, w.plan.Pair); err != nil {
+			return Result{}, fmt.Errorf("%w: %w", ErrRows, err)
+		}
+	}
+
+	var call *pipeline.Call
+	if cand.Recorded {
+		call = w.recorded(&r, cand, &row)
+	} else {
+		call, err = cand.Caller.Ask(ctx, cand.Program, pipeline.Ask{
+			Site:    pipeline.Site{Candidate: w.plan.title(cand), Row: row.ID, Repeat: t.Repeat, Purpose: "candidate"},
+			Inputs:  pick(row.Inputs, w.inputs[t.Candidate]),
+			Context: row.Context,
+			Tags:    w.tags,
+		})
+		if err != nil {
+			return Result{}, err
+		}
+		r.take(call, w.answer)
+		r.price(cand.Price)
+		if w.record != nil {
+			r.record = w.record(call)
+		}
+	}
+	if r.Failed == nil {
+		if err := r.score(ctx, w.plan.Metrics, row, call); err != nil {
+			return Result{}, err
+		}
+	}
+	w.progress.count(&r)
+	return r, nil
+}
+
+// recorded makes a call of the row's recorded output, for the metrics to look at.
+func (w *worker) recorded(r *Result, cand *Candidate, row *datasets.Row) *pipeline.Call {
+	outputs := cand.recordedOutputs(row)
+	r.takeOutputs(outputs, w.answer)
+	if outputs == nil {
+		f := pipeline.Failf(pipeline.TypeNotRecorded, "no-recorded-output", "the row has no recorded output")
+		r.Failed = &Failed{Class: f.Class(), Type: f.Type, Code: f.Code, Message: f.Message}
+	}
+	return &pipeline.Call{Program: cand.Program, Inputs: row.Inputs, Outputs: outputs}
+}
+
+// blank is the evaluation before its results.
+func (c *Checked) blank() *Evaluation {
+	m := c.manifest()
+	return m.blank()
+}
+
+// facts are what manifests and reports say of the candidate.
+func (cand *Candidate) facts() CandidateFacts {
+	f := CandidateFacts{Name: cand.Name, Recorded: cand.Recorded, Plugins: cand.Plugins, Price: cand.Price}
+	if p := cand.Program; p != nil {
+		f.Program, f.ProgramVersion = p.Name(), p.Version()
+		if p.Module() != "" {
+			f.Program = p.Module() + ":" + p.Name()
+		}
+	}
+	if !cand.Recorded {
+		model := cand.Model
+		if model.Name == "" {
+			model.Name = cand.Caller.LM.Name
+		}
+		f.Model = &model
+	}
+	return f
+}

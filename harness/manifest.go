@@ -1,0 +1,174 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"evalrun/harness/stats"
+	"evalrun/internal/canon"
+)
+
+// manifestSchema is the version of manifest.json that is written. Later ones are
+// refused.
+const manifestSchema = 1
+
+// Manifest says what a run is: what its answers depend on, and what is needed to
+// read its files.
+type Manifest struct {
+	Schema      int                  `json:"schema"`
+	ID          string               `json:"id"`       // the folder's name; calls are tagged with it
+	Identity    string               `json:"identity"` // hash of the question: see [Identity]
+	Name        string               `json:"name"`
+	Started     time.Time            `json:"started"`
+	Spec        string               `json:"spec,omitempty"`    // hash of the spec file
+	Records     []string             `json:"records,omitempty"` // the stores that rows came from; what a call's record says it saw is in there
+	Seed        uint64               `json:"seed"`
+	Tools       string               `json:"tools,omitempty"` // policy: recorded, stub or live
+	Evaluations []EvaluationManifest `json:"evaluations"`
+	Versions    map[string]string    `json:"versions,omitempty"` // of evalrun and of Go
+	Host        map[string]string    `json:"host,omitempty"`     // facts about where it ran
+}
+
+// EvaluationManifest is an evaluation's part of a manifest.
+type EvaluationManifest struct {
+	Name       string           `json:"name"`
+	Rows       RowCounts        `json:"rows"`
+	Candidates []CandidateFacts `json:"candidates"`
+	Baseline   string           `json:"baseline"`
+	Metrics    []string         `json:"metrics"`
+	Repeats    int              `json:"repeats"`
+	Stats      stats.Options    `json:"stats,omitzero"`
+	Warnings   []string         `json:"warnings,omitempty"`
+}
+
+// manifest is the plan's part.
+func (c *Checked) manifest() EvaluationManifest {
+	m := EvaluationManifest{
+		Name: c.plan.Name, Rows: c.rows, Baseline: c.plan.baseline(), Metrics: c.plan.metricNames(),
+		Repeats: c.plan.repeats(), Stats: c.plan.Stats, Warnings: c.warnings,
+	}
+	for i := range c.plan.Candidates {
+		facts := c.plan.Candidates[i].facts()
+		facts.Outputs = c.outputs[i]
+		m.Candidates = append(m.Candidates, facts)
+	}
+	return m
+}
+
+// blank is the evaluation before its results.
+func (m *EvaluationManifest) blank() *Evaluation {
+	e := &Evaluation{
+		Name: m.Name, Metrics: m.Metrics, Baseline: m.Baseline, Repeats: m.Repeats, Rows: m.Rows,
+		Warnings: append([]string(nil), m.Warnings...),
+	}
+	for _, facts := range m.Candidates {
+		e.Candidates = append(e.Candidates, &Outcome{CandidateFacts: facts})
+	}
+	return e
+}
+
+// question is what a run's identity is the hash of: everything its answers
+// depend on. Metrics, prices and versions of evalrun are not in it, so that
+// changing them scores the same answers again. Names are: answers are filed
+// under them.
+type question struct {
+	Evaluations []evaluationQuestion `json:"evaluations"`
+	Seed        uint64               `json:"seed"`
+	Tools       string               `json:"tools"`
+}
+
+type evaluationQuestion struct {
+	Name       string              `json:"name"`
+	Rows       string              `json:"rows"`
+	Candidates []candidateQuestion `json:"candidates"`
+	Repeats    int                 `json:"repeats"`
+}
+
+type candidateQuestion struct {
+	Name     string      `json:"name"`
+	Program  string      `json:"program"`
+	Recorded bool        `json:"recorded"`
+	Outputs  string      `json:"outputs"`
+	Model    *ModelRef   `json:"model"`
+	Plugins  []PluginRef `json:"plugins"`
+}
+
+// identity hashes the manifest's question.
+func (m *Manifest) identity() (string, error) {
+	q := question{Seed: m.Seed, Tools: m.Tools}
+	for _, e := range m.Evaluations {
+		eq := evaluationQuestion{Name: e.Name, Rows: e.Rows.Fingerprint, Repeats: e.Repeats}
+		for _, c := range e.Candidates {
+			eq.Candidates = append(eq.Candidates, candidateQuestion{c.Name, c.ProgramVersion, c.Recorded, c.Outputs, c.Model, c.Plugins})
+		}
+		q.Evaluations = append(q.Evaluations, eq)
+	}
+	text, err := json.Marshal(q)
+	if err != nil {
+		return "", err
+	}
+	text, err = canon.Append(nil, text)
+	if err != nil {
+		return "", err
+	}
+	return canon.Hash(text), nil
+}
+
+// folder names the run: when it was started, what it is called, and the head of
+// its identity.
+func (m *Manifest) folder() string {
+	return m.Started.UTC().Format("20060102T150405Z") + m.suffix()
+}
+
+// suffix is the part of the folder's name that runs of one question share.
+func (m *Manifest) suffix() string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-', r == '_':
+			return r
+		}
+		return '-'
+	}, m.Name)
+	if name == "" {
+		name = "run"
+	}
+	hash := strings.TrimPrefix(m.Identity, "sha256:")
+	return "_" + name + "_" + hash[:8]
+}
+
+const manifestFile = "manifest.json"
+
+// write writes the manifest into the run's folder.
+func (m *Manifest) write(dir string) error {
+	text, err := json.Marshal(m, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err != nil {
+		return fmt.Errorf("writing the manifest: %w", err)
+	}
+	return os.WriteFile(filepath.Join(dir, manifestFile), append(text, '\n'), 0o600)
+}
+
+// readManifest reads the manifest of the run in a folder.
+func readManifest(dir string) (*Manifest, error) {
+	path := filepath.Join(dir, manifestFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no run's folder: %w", dir, err)
+	}
+	var m Manifest
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, fmt.Errorf("%s: not a run's manifest: %w", path, err)
+	}
+	switch {
+	case m.Schema < 1:
+		return nil, fmt.Errorf("%s: not a run's manifest: it names no schema", path)
+	case m.Schema > manifestSchema:
+		return nil, fmt.Errorf("%s: its schema is %d, of a later evalrun; this one reads up to %d", path, m.Schema, manifestSchema)
+	}
+	return &m, nil
+}

@@ -1,0 +1,168 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"evalrun/datasets"
+	"evalrun/harness/stats"
+	"evalrun/pipeline"
+)
+
+// Plan is one question: how good are these candidates on these rows? It is one
+// evaluation of a run, which may have several. A plan says what is asked,
+// [Options] how.
+type Plan struct {
+	Name       string          // the evaluation's name, unique in its run; "" in a run of one
+	Rows       datasets.Source // what the candidates are asked
+	Intake     Intake          // where the rows came from
+	Candidates []Candidate     // what is compared
+	Baseline   string          // the candidate the others are compared with; "" for the first
+	Metrics    []Metric        // the first one is the score
+	Repeats    int             // answers to each row from each candidate; 0 means 1
+
+	// Pair names the input or meta field by whose value rows are paired with
+	// those of other programs; "" pairs by the rows' ids.
+	Pair string
+
+	Stats stats.Options // of the comparisons with the baseline; Binary is found by looking
+}
+
+// Intake accounts for the input of which a plan's rows are what is left. The
+// zero value means that the plan's rows are all there was.
+type Intake struct {
+	Input   int            // rows that were read; 0 means those of the plan and those left out
+	Rated   int            // of them, rows that a rating made usable; 0 when rows are not made of ratings
+	LeftOut map[string]int // rows that are not asked, by reason
+}
+
+// Candidate is one of the things that are compared: a program as it is asked in
+// one environment, or the outputs that were recorded.
+type Candidate struct {
+	Name    string            // unique in its plan
+	Program *pipeline.Program // may be nil in the recorded lane
+
+	// Caller asks the program. It has the model, the environment's plugins,
+	// the clock and the ids. Nil in the recorded lane.
+	Caller *pipeline.Caller
+
+	// Recorded makes this the recorded lane: a row's answer is the output
+	// recorded for it, and nothing is asked.
+	Recorded bool
+
+	// Outputs are what was recorded for a row, in place of the row's own
+	// recorded output: another program's, say, for rows that are paired by a
+	// field. nil where nothing was. For the recorded lane alone.
+	Outputs func(datasets.Row) datasets.Values
+
+	Model   ModelRef    // which model and settings the caller has
+	Plugins []PluginRef // the plugins of every layer around it, in the order they run
+	Price   *Price      // what tokens cost; nil when it is not known
+}
+
+// ModelRef says which model a candidate asked. Answers depend on all of it.
+type ModelRef struct {
+	Name     string          `json:"name"`              // as the spec calls it
+	Provider string          `json:"provider,omitzero"` // recorded, lexical, openai, …
+	Settings datasets.Values `json:"settings,omitzero"` // its real name, address, sampling settings, …; no secrets
+	Content  string          `json:"content,omitzero"`  // hash of a file that the answers come from
+}
+
+// PluginRef says which plugin was around a candidate.
+type PluginRef struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Content string `json:"content,omitzero"` // hash of its file
+}
+
+// Price is what a million tokens cost, in the currency of the budget.
+type Price struct {
+	Input  float64 `json:"input"`
+	Output float64 `json:"output"`
+}
+
+// Errors to tell apart with errors.Is. Their text is followed by what, where and
+// what to do.
+var (
+	ErrPlan   = errors.New("the plan cannot be carried out") // a mistake in the question
+	ErrRows   = errors.New("the rows cannot be used")        // the data is at fault: a row that cannot be read, an id that occurs twice
+	ErrNoRows = errors.New("no row was evaluated")           // never a success
+	ErrLedger = errors.New("the rows do not add up")         // a row was lost, or counted twice
+)
+
+func (p *Plan) repeats() int { return max(1, p.Repeats) }
+
+func (p *Plan) baseline() string {
+	if p.Baseline == "" && len(p.Candidates) > 0 {
+		return p.Candidates[0].Name
+	}
+	return p.Baseline
+}
+
+func (p *Plan) metricNames() []string {
+	names := make([]string, len(p.Metrics))
+	for i, m := range p.Metrics {
+		names[i] = m.Name()
+	}
+	return names
+}
+
+// recordedOutputs are what was recorded for a row.
+func (cand *Candidate) recordedOutputs(row *datasets.Row) datasets.Values {
+	if cand.Outputs != nil {
+		return cand.Outputs(*row)
+	}
+	return row.Recorded
+}
+
+// where begins an error about the plan.
+func (p *Plan) where() string {
+	if p.Name == "" {
+		return ""
+	}
+	return "evaluation " + p.Name + ": "
+}
+
+// title names the candidate where results are kept and calls are made: by its
+// name in the run, since evaluations of one run may ask the same rows.
+func (p *Plan) title(c *Candidate) string {
+	if p.Name == "" {
+		return c.Name
+	}
+	return p.Name + "/" + c.Name
+}
+
+// rowCounts is the intake, completed.
+func (p *Plan) rowCounts(fingerprint string) RowCounts {
+	n := RowCounts{
+		Input: p.Intake.Input, Rated: p.Intake.Rated, LeftOut: maps.Clone(p.Intake.LeftOut),
+		Asked: p.Rows.Len(), Fingerprint: fingerprint, Pair: p.Pair,
+	}
+	if n.LeftOut == nil {
+		n.LeftOut = map[string]int{}
+	}
+	if n.Input == 0 {
+		n.Input = n.Asked + total(n.LeftOut)
+	}
+	return n
+}
+
+func total(counts map[string]int) int {
+	n := 0
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// reasons lists counts by name: "3 no_answer, 1 no_content".
+func reasons(counts map[string]int) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		list = append(list, fmt.Sprintf("%d %s", counts[name], name))
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,122 @@
+package harness
+
+import (
+	"fmt"
+
+	"evalrun/datasets"
+	"evalrun/internal/columnar"
+	"evalrun/pipeline"
+)
+
+// resultsSchema is the schema of results.parquet: a line for each answer.
+var resultsSchema = columnar.Schema{Name: "evalrun.results", Version: 1}
+
+// resultLine is a [Result] at rest.
+type resultLine struct {
+	Evaluation string `parquet:"evaluation"`
+	Row        string `parquet:"row"`
+	Candidate  string `parquet:"candidate"`
+	Repeat     int32  `parquet:"repeat"`
+
+	Score  *float64    `parquet:"score,optional"` // of the first metric
+	Scores []scoreLine `parquet:"scores,list"`
+
+	Answer  *string `parquet:"answer,optional,json"`
+	Outputs *string `parquet:"outputs,optional,json"`
+
+	Error        *string  `parquet:"error,optional"` // what was wrong
+	ErrorClass   *string  `parquet:"error_class,optional"`
+	ErrorType    *string  `parquet:"error_type,optional"`
+	ErrorCode    *string  `parquet:"error_code,optional"`
+	Requests     int32    `parquet:"requests"`
+	Input        *int64   `parquet:"input_tokens,optional"`
+	Output       *int64   `parquet:"output_tokens,optional"`
+	Total        *int64   `parquet:"total_tokens,optional"`
+	CachedInput  *int64   `parquet:"cached_input_tokens,optional"`
+	Reasoning    *int64   `parquet:"reasoning_tokens,optional"`
+	Cost         *float64 `parquet:"cost,optional"`
+	Seconds      *float64 `parquet:"seconds,optional"`
+	Cached       bool     `parquet:"cached"`
+	RequestHash  *string  `parquet:"request_hash,optional"`
+	Call         *string  `parquet:"call,optional"`
+	Pair         *string  `parquet:"pair,optional"`
+	Conversation *string  `parquet:"conversation,optional"`
+}
+
+type scoreLine struct {
+	Metric   string   `parquet:"metric"`
+	Value    *float64 `parquet:"value,optional"`
+	Feedback *string  `parquet:"feedback,optional"`
+}
+
+// line is the result at rest. Seconds, like the call's id, are there only when a
+// call was made.
+func (r *Result) line() resultLine {
+	l := resultLine{
+		Evaluation: r.Evaluation, Row: r.Row, Candidate: r.Candidate, Repeat: int32(r.Repeat),
+		Answer: some(r.Answer.JSON()), Outputs: some(r.Outputs.JSON()),
+		Requests: int32(r.Requests), Input: r.Usage.Input, Output: r.Usage.Output, Total: r.Usage.Total,
+		CachedInput: r.Usage.Cached, Reasoning: r.Usage.Reasoning, Cost: r.Cost, Cached: r.Cached,
+		RequestHash: some(r.RequestHash), Call: some(r.Call), Pair: some(r.Pair), Conversation: some(r.Conversation),
+	}
+	if r.Call != "" {
+		l.Seconds = &r.Seconds
+	}
+	for i, s := range r.Scores {
+		if i == 0 {
+			l.Score = s.Value
+		}
+		l.Scores = append(l.Scores, scoreLine{s.Metric, s.Value, some(s.Feedback)})
+	}
+	if f := r.Failed; f != nil {
+		l.Error, l.ErrorClass, l.ErrorType, l.ErrorCode = &f.Message, &f.Class, &f.Type, some(f.Code)
+	}
+	return l
+}
+
+// result is the result that was written as the line.
+func (l *resultLine) result() (Result, error) {
+	r := Result{
+		Evaluation: l.Evaluation, Row: l.Row, Candidate: l.Candidate, Repeat: int(l.Repeat),
+		Requests: int(l.Requests), Cost: l.Cost, Cached: l.Cached,
+		Usage:       pipeline.Usage{Input: l.Input, Output: l.Output, Total: l.Total, Cached: l.CachedInput, Reasoning: l.Reasoning},
+		RequestHash: text(l.RequestHash), Call: text(l.Call), Pair: text(l.Pair), Conversation: text(l.Conversation),
+	}
+	for _, v := range []struct {
+		text *string
+		to   *datasets.Value
+	}{{l.Answer, &r.Answer}, {l.Outputs, &r.Outputs}} {
+		if v.text == nil {
+			continue
+		}
+		var err error
+		if *v.to, err = datasets.ParseValue(*v.text); err != nil {
+			return r, fmt.Errorf("row %s, candidate %s, repeat %d: answer: %w", l.Row, l.Candidate, l.Repeat, err)
+		}
+	}
+	if l.Seconds != nil {
+		r.Seconds = *l.Seconds
+	}
+	for _, s := range l.Scores {
+		r.Scores = append(r.Scores, Scored{s.Metric, s.Value, text(s.Feedback)})
+	}
+	if l.ErrorClass != nil {
+		r.Failed = &Failed{Class: *l.ErrorClass, Type: text(l.ErrorType), Code: text(l.ErrorCode), Message: text(l.Error)}
+	}
+	return r, nil
+}
+
+// some is a text that may be missing; "" is.
+func some(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,302 @@
+package harness
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+
+	"evalrun/harness/stats"
+)
+
+// A tally adds results up into an evaluation. A run that goes on and a run that
+// is read back add the same results in the same order, and so come to the same
+// numbers.
+type tally struct {
+	eval  *Evaluation
+	stats stats.Options
+	lanes []*lane
+	lane  map[string]*lane // by the candidate's name
+
+	rows []rowKey
+	at   map[string]int // row id → position in rows
+
+	failedRow, failedWhy string // of the first answer that failed
+}
+
+// rowKey is what is known of a row from its results.
+type rowKey struct{ id, pair, conversation string }
+
+// key is what the row is paired by.
+func (r *rowKey) key() string {
+	if r.pair != "" {
+		return r.pair
+	}
+	return r.id
+}
+
+// A lane is one candidate's answers. Its slices have one place a row, and scores
+// one for each metric of each row.
+type lane struct {
+	out     *Outcome
+	rows    []laneRow
+	sums    []float64 // of the answers' scores
+	lacking []bool    // some answer has no score
+
+	usage   Usage
+	seconds []float64 // of calls that were not cached
+}
+
+type laneRow struct {
+	answers int
+	repeat  int    // the latest
+	class   string // of the first answer that failed
+	lost    bool   // an answer failed for a reason that is not the candidate's
+}
+
+// newTally begins with an evaluation that has everything but its results.
+func newTally(eval *Evaluation, o stats.Options) *tally {
+	t := &tally{eval: eval, stats: o, lane: map[string]*lane{}, at: map[string]int{}}
+	for _, out := range eval.Candidates {
+		l := &lane{out: out}
+		t.lanes = append(t.lanes, l)
+		t.lane[out.Name] = l
+	}
+	return t
+}
+
+// check refuses a result that nobody asked for, or that has come already. Results
+// come row by row, and the repeats of a candidate in order.
+func (t *tally) check(r *Result) error {
+	l := t.lane[r.Candidate]
+	if l == nil {
+		return fmt.Errorf("%w: row %s has a result of %s, which is no candidate of the evaluation", ErrLedger, r.Row, r.Candidate)
+	}
+	latest := -1
+	if i, known := t.at[r.Row]; known {
+		latest = l.rows[i].repeat
+	} else if len(t.rows) == t.eval.Rows.Asked {
+		return fmt.Errorf("%w: row %s is one more than the %d that were asked", ErrLedger, r.Row, t.eval.Rows.Asked)
+	}
+	if r.Repeat <= latest || r.Repeat >= t.eval.Repeats {
+		return fmt.Errorf("%w: row %s has answer %d of %s twice, or beyond the %d that were asked for", ErrLedger, r.Row, r.Repeat, r.Candidate, t.eval.Repeats)
+	}
+	if len(r.Scores) != 0 {
+		same := len(r.Scores) == len(t.eval.Metrics)
+		for j := 0; same && j < len(r.Scores); j++ {
+			same = r.Scores[j].Metric == t.eval.Metrics[j]
+		}
+		if !same {
+			return fmt.Errorf("%w: row %s of %s has scores of other metrics than the evaluation's", ErrLedger, r.Row, r.Candidate)
+		}
+	}
+	return nil
+}
+
+// add takes in a result that was checked.
+func (t *tally) add(r *Result) {
+	i, known := t.at[r.Row]
+	if !known {
+		i = len(t.rows)
+		t.at[r.Row] = i
+		t.rows = append(t.rows, rowKey{r.Row, r.Pair, r.Conversation})
+		for _, l := range t.lanes {
+			l.rows = append(l.rows, laneRow{repeat: -1})
+			for range t.eval.Metrics {
+				l.sums = append(l.sums, 0)
+				l.lacking = append(l.lacking, false)
+			}
+		}
+	}
+	l := t.lane[r.Candidate]
+	row := &l.rows[i]
+	row.repeat = r.Repeat
+	row.answers++
+	if r.Failed != nil {
+		if t.failedRow == "" {
+			t.failedRow, t.failedWhy = r.Row, r.Failed.Message
+		}
+		if row.class == "" {
+			row.class = r.Failed.Class
+		}
+		row.lost = row.lost || lostClasses[r.Failed.Class]
+	}
+	first := i * len(t.eval.Metrics)
+	for j := range t.eval.Metrics {
+		if len(r.Scores) == 0 || r.Scores[j].Value == nil {
+			l.lacking[first+j] = true
+		} else {
+			l.sums[first+j] += *r.Scores[j].Value
+		}
+	}
+	l.measure(r)
+}
+
+// measure adds up what an answer took.
+func (l *lane) measure(r *Result) {
+	m := &l.out.Measured
+	m.Answers++
+	if r.Call != "" {
+		m.Asked++
+		if r.Cached {
+			m.Cached++
+		} else {
+			l.seconds = append(l.seconds, r.Seconds)
+			plus(&m.Spent, r.Cost)
+		}
+	}
+	u := &l.usage
+	if r.usageUnknown() {
+		u.Unknown++
+	}
+	plus(&u.InputTokens, r.Usage.Input)
+	plus(&u.OutputTokens, r.Usage.Output)
+	plus(&u.TotalTokens, r.Usage.Total)
+	plus(&u.CachedInputTokens, r.Usage.Cached)
+	plus(&u.ReasoningTokens, r.Usage.Reasoning)
+	plus(&u.Cost, r.Cost)
+}
+
+// plus adds v, if it is known, to a sum that is nil until something is.
+func plus[T int64 | float64](sum **T, v *T) {
+	if v == nil {
+		return
+	}
+	if *sum == nil {
+		*sum = new(T)
+	}
+	**sum += *v
+}
+
+// finish computes the evaluation from what was added.
+func (t *tally) finish() (*Evaluation, error) {
+	e := t.eval
+	for _, l := range t.lanes {
+		if err := t.finishLane(l); err != nil {
+			return e, err
+		}
+	}
+	e.Ledger = t.ledger()
+	if err := e.Ledger.Check(); err != nil {
+		return e, err
+	}
+	if w := t.conversations(); w != "" {
+		e.Warnings = append(e.Warnings, w)
+	}
+	return e, e.compare(t.stats)
+}
+
+// finishLane turns sums into means and means into an outcome.
+func (t *tally) finishLane(l *lane) error {
+	out, k := l.out, len(t.eval.Metrics)
+	out.scores = &scoreTable{
+		metrics: t.eval.Metrics, fingerprint: t.eval.Rows.Fingerprint, field: t.eval.Rows.Pair,
+		by: make([][]float64, k),
+	}
+	lacking := make([]int, k)
+	out.Failures = map[string]int{}
+	for i, row := range l.rows {
+		if row.answers < t.eval.Repeats {
+			continue
+		}
+		if row.class != "" {
+			out.Failures[row.class]++
+			out.Failed++
+		}
+		out.scores.rows = append(out.scores.rows, t.rows[i])
+		out.scores.lost = append(out.scores.lost, row.lost)
+		for j := range k {
+			out.scores.by[j] = append(out.scores.by[j], l.sums[i*k+j]/float64(row.answers))
+			if l.lacking[i*k+j] {
+				lacking[j]++
+			}
+		}
+	}
+	out.N = len(out.scores.rows)
+	out.Unfinished = t.eval.Rows.Asked - out.N
+	out.Metrics = map[string]Summary{}
+	for j, name := range t.eval.Metrics {
+		interval, err := stats.Range(out.scores.by[j])
+		if err != nil {
+			return fmt.Errorf("candidate %s, metric %s: %w", out.Name, name, err)
+		}
+		out.Metrics[name] = Summary{interval, lacking[j]}
+	}
+	out.Usage = l.usage
+	out.Measured.Latency = latency(l.seconds)
+	return nil
+}
+
+func (t *tally) ledger() Ledger {
+	led := Ledger{Input: t.eval.Rows.Input, LeftOut: maps.Clone(t.eval.Rows.LeftOut), Asked: t.eval.Rows.Asked}
+	for _, l := range t.lanes {
+		c := CandidateLedger{Candidate: l.out.Name, Failed: map[string]int{}, Unfinished: t.eval.Rows.Asked - len(l.rows)}
+		for _, row := range l.rows {
+			switch {
+			case row.answers < t.eval.Repeats:
+				c.Unfinished++
+			case row.class != "":
+				c.Failed[row.class]++
+			default:
+				c.Scored++
+			}
+		}
+		led.Candidates = append(led.Candidates, c)
+	}
+	return led
+}
+
+// conversations warns of rows that depend on each other.
+func (t *tally) conversations() string {
+	n := map[string]int{}
+	for _, row := range t.rows {
+		if row.conversation != "" {
+			n[row.conversation]++
+		}
+	}
+	shared, rows := 0, 0
+	for _, k := range n {
+		if k > 1 {
+			shared++
+			rows += k
+		}
+	}
+	if shared == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of the rows come from %d conversations that have several: they depend on each other, and the ranges, which take rows as independent, are too narrow", rows, shared)
+}
+
+// latency sums up seconds, which it sorts. Quantiles are values that were seen:
+// the smallest that so large a share does not exceed.
+func latency(seconds []float64) Latency {
+	n := len(seconds)
+	l := Latency{N: n}
+	if n == 0 {
+		return l
+	}
+	for _, s := range seconds {
+		l.Total += s
+	}
+	sort.Float64s(seconds)
+	l.Median = seconds[(n-1)/2]
+	l.P95 = seconds[(95*n+99)/100-1]
+	l.Max = seconds[n-1]
+	return l
+}
+
+// anyEvaluated reports whether some candidate answered some row.
+func (t *tally) anyEvaluated() bool {
+	return slices.ContainsFunc(t.lanes, func(l *lane) bool { return l.out.N > l.out.Failed })
+}
+
+// failures counts failed rows by class, over all candidates.
+func (t *tally) failures() string {
+	all := map[string]int{}
+	for _, l := range t.lanes {
+		for class, n := range l.out.Failures {
+			all[class] += n
+		}
+	}
+	return reasons(all)
+}
