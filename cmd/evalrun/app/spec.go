@@ -1,0 +1,377 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"evalrun/datasets"
+	"evalrun/internal/conf"
+)
+
+// spec is a spec file: the question a run answers. The keys of an evaluation may
+// stand at the top, for a run of one, or in the items of evaluations, which take
+// from the top what they leave out.
+type spec struct {
+	Version int `conf:"version,required"`
+	evaluationSpec
+	Evaluations         []evaluationSpec      `conf:"evaluations"`
+	Models              conf.Pairs[modelSpec] `conf:"models"`
+	Plugins             []text                `conf:"plugins"`              // the environment's own, outermost
+	ConversationPlugins []text                `conf:"conversation_plugins"` // between the program's and the environment's
+	Limits              limitsSpec            `conf:"limits"`
+	Tools               string                `conf:"tools"`
+	Report              reportSpec            `conf:"report"`
+
+	file string
+	data []byte // as it is on disk
+}
+
+// evaluationSpec is one question: which rows, which candidates, which metrics.
+type evaluationSpec struct {
+	Name       string          `conf:"name"`
+	Records    paths           `conf:"records"`
+	Program    text            `conf:"program"` // MODULE:NAME, whose rated calls are the rows
+	Rows       *rowsSpec       `conf:"rows"`
+	Candidates []candidateSpec `conf:"candidates"`
+	Baseline   text            `conf:"baseline"`
+	Metrics    []text          `conf:"metrics"`
+	Repeats    count           `conf:"repeats"`
+	Seed       *uint64         `conf:"seed"`
+	Margin     float64         `conf:"margin"` // the smallest difference that would matter
+}
+
+// rowsSpec chooses among the rated rows.
+type rowsSpec struct {
+	By     string `conf:"by"`     // one person's ratings
+	Since  when   `conf:"since"`  // calls started at or after
+	Until  when   `conf:"until"`  // calls started before
+	Sample string `conf:"sample"` // ratings of that random draw
+	Limit  count  `conf:"limit"`  // the first so many
+	Pair   text   `conf:"pair"`   // pair rows of several programs by this field
+}
+
+type candidateSpec struct {
+	Name     text   `conf:"name,required"`
+	Program  text   `conf:"program"` // a program file; with rows.pair, the MODULE:NAME whose recorded answers these are
+	Model    text   `conf:"model"`
+	Recorded bool   `conf:"recorded"`
+	Plugins  []text `conf:"plugins"`
+}
+
+type modelSpec struct {
+	Provider    text           `conf:"provider,required"`
+	Replies     string         `conf:"replies"`
+	Baked       bool           `conf:"baked"`
+	Temperature datasets.Value `conf:"temperature"`
+	MaxTokens   datasets.Value `conf:"max_tokens"`
+	TopP        datasets.Value `conf:"top_p"`
+	Seed        datasets.Value `conf:"seed"`
+	Price       *priceSpec     `conf:"price"`
+}
+
+type priceSpec struct {
+	Input  float64 `conf:"input,required"` // per million tokens
+	Output float64 `conf:"output,required"`
+}
+
+type limitsSpec struct {
+	Concurrency count         `conf:"concurrency"` // 0: evalrun chooses
+	Timeout     time.Duration `conf:"timeout"`     // of a row
+	Retries     *int          `conf:"retries"`     // further requests after a reply that could not be read
+	MaxErrors   threshold     `conf:"max_errors"`
+}
+
+type reportSpec struct {
+	Formats []text `conf:"formats"`
+}
+
+// text is a text that remembers its place.
+type text struct {
+	s  string
+	at conf.Node
+}
+
+func (t *text) DecodeConf(n conf.Node) error {
+	t.at = n
+	return conf.Decode(n, &t.s)
+}
+
+func (t text) errorf(format string, args ...any) error { return t.at.Errorf(format, args...) }
+
+// texts are the strings of a list.
+func texts(list []text) []string {
+	s := make([]string, len(list))
+	for i, t := range list {
+		s[i] = t.s
+	}
+	return s
+}
+
+// count is a whole number that is not negative.
+type count int
+
+func (c *count) DecodeConf(n conf.Node) error {
+	if s, ok := n.Text(); ok && s == "auto" {
+		*c = 0
+		return nil
+	}
+	var i int
+	if err := conf.Decode(n, &i); err != nil {
+		return err
+	}
+	if i < 0 {
+		return n.Errorf("%d is less than 0", i)
+	}
+	*c = count(i)
+	return nil
+}
+
+// paths are one path or several.
+type paths []string
+
+func (p *paths) DecodeConf(n conf.Node) error {
+	if n.Kind() == conf.List {
+		return conf.Decode(n, (*[]string)(p))
+	}
+	var one string
+	if err := conf.Decode(n, &one); err != nil {
+		return err
+	}
+	*p = paths{one}
+	return nil
+}
+
+// when is a day or a time.
+type when struct{ time.Time }
+
+func (w *when) DecodeConf(n conf.Node) error {
+	var s string
+	if err := conf.Decode(n, &s); err != nil {
+		return err
+	}
+	for _, form := range []string{time.DateOnly, time.RFC3339Nano} {
+		if t, err := time.Parse(form, s); err == nil {
+			w.Time = t
+			return nil
+		}
+	}
+	return n.Errorf("%q is no day (2026-01-31) and no time (2026-01-31T12:00:00Z)", s)
+}
+
+// threshold is a number of rows or a share of them.
+type threshold struct {
+	set   bool
+	n     int
+	share float64 // of the asked rows; used when n is 0 and the share is not
+}
+
+func (t *threshold) DecodeConf(n conf.Node) error {
+	var err error
+	if *t, err = parseThreshold(string(n.JSON())); err != nil {
+		return n.Errorf("%v", err)
+	}
+	return nil
+}
+
+func parseThreshold(s string) (threshold, error) {
+	s = strings.Trim(s, `"`)
+	if percent, ok := strings.CutSuffix(s, "%"); ok {
+		f, err := strconv.ParseFloat(percent, 64)
+		if err == nil && f >= 0 && f <= 100 {
+			return threshold{set: true, share: f / 100}, nil
+		}
+	} else if n, err := strconv.Atoi(s); err == nil && n >= 0 {
+		return threshold{set: true, n: n}, nil
+	}
+	return threshold{}, fmt.Errorf("%q is neither a number of rows (10) nor a share of them (5%%)", s)
+}
+
+// exceeded reports whether failed of asked rows are more than the threshold allows.
+func (t threshold) exceeded(failed, asked int) bool {
+	switch {
+	case !t.set:
+		return false
+	case t.share > 0:
+		return float64(failed) > t.share*float64(asked)
+	}
+	return failed > t.n
+}
+
+// loadSpec reads a spec file. Environment references in it are replaced from
+// getenv; this is the only file in which they are.
+func loadSpec(file string, getenv func(string) (string, bool)) (*spec, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, usageFile("spec", err)
+	}
+	node, err := conf.Parse(file, data)
+	if err != nil {
+		return nil, exit(ExitUsage, err)
+	}
+	if node, err = conf.Expand(node, getenv); err != nil {
+		return nil, exit(ExitUsage, err)
+	}
+	s := &spec{file: file, data: data}
+	if err := conf.Decode(node, s); err != nil {
+		return nil, exit(ExitUsage, err)
+	}
+	if s.Version != 1 {
+		return nil, exit(ExitUsage, node.Member("version").Errorf("version %d is not known; this evalrun reads version 1", s.Version))
+	}
+	if err := s.complete(node); err != nil {
+		return nil, exit(ExitUsage, err)
+	}
+	return s, nil
+}
+
+// complete gives each evaluation what it takes from the top, and refuses what
+// cannot be a question.
+func (s *spec) complete(node conf.Node) error {
+	if t := s.Tools; t != "" && t != "recorded" {
+		return node.Member("tools").Errorf("tools: %s is not built yet; programs with tools are refused, and recorded is the only policy", t)
+	}
+	if len(s.Evaluations) == 0 {
+		s.Evaluations = []evaluationSpec{s.evaluationSpec}
+	}
+	named := map[string]bool{}
+	for i := range s.Evaluations {
+		e, at := &s.Evaluations[i], node
+		if list := node.Member("evaluations"); !list.IsZero() {
+			at = list.Items()[i]
+			e.inherit(&s.evaluationSpec)
+		}
+		switch {
+		case len(s.Evaluations) > 1 && e.Name == "":
+			return at.Errorf("an evaluation of a suite needs a name")
+		case named[e.Name]:
+			return at.Errorf("two evaluations are called %q", e.Name)
+		case len(e.Records) == 0:
+			return at.Errorf("records is missing: a store, Parquet files, or a call-log folder")
+		case e.Program.s == "":
+			return at.Errorf("program is missing: MODULE:NAME, whose rated calls are the rows")
+		case len(e.Candidates) == 0:
+			return at.Errorf("candidates is missing: what is to be measured")
+		}
+		named[e.Name] = true
+		if err := e.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check refuses candidates that cannot be told apart or asked, and a baseline
+// that is none of them.
+func (e *evaluationSpec) check() error {
+	var names []string
+	for _, c := range e.Candidates {
+		switch {
+		case c.Name.s == "":
+			return c.Name.errorf("a candidate's name is empty")
+		case slices.Contains(names, c.Name.s):
+			return c.Name.errorf("two candidates are called %q", c.Name.s)
+		case c.Recorded && c.Model.s != "":
+			return c.Model.errorf("the candidate %s is recorded: no model is asked, so it takes none", c.Name.s)
+		case !c.Recorded && c.Model.s == "":
+			return c.Name.errorf("the candidate %s has no model; name one of models, or say recorded: true", c.Name.s)
+		case !c.Recorded && c.Program.s == "":
+			return c.Name.errorf("the candidate %s has no program; give a program file", c.Name.s)
+		case e.Rows.pair() != "" && !c.Recorded:
+			return c.Name.errorf("rows.pair compares recorded answers; the candidate %s is asked", c.Name.s)
+		}
+		names = append(names, c.Name.s)
+	}
+	if e.Baseline.s != "" && !slices.Contains(names, e.Baseline.s) {
+		return e.Baseline.errorf("the baseline %q is no candidate%s", e.Baseline.s, suggestion(e.Baseline.s, names))
+	}
+	return nil
+}
+
+func (r *rowsSpec) pair() string {
+	if r == nil {
+		return ""
+	}
+	return r.Pair.s
+}
+
+// inherit takes from the top what the item leaves out.
+func (e *evaluationSpec) inherit(top *evaluationSpec) {
+	if e.Records == nil {
+		e.Records = top.Records
+	}
+	if e.Program.s == "" {
+		e.Program = top.Program
+	}
+	if e.Rows == nil {
+		e.Rows = top.Rows
+	}
+	if e.Candidates == nil {
+		e.Candidates = top.Candidates
+	}
+	if e.Baseline.s == "" {
+		e.Baseline = top.Baseline
+	}
+	if e.Metrics == nil {
+		e.Metrics = top.Metrics
+	}
+	if e.Repeats == 0 {
+		e.Repeats = top.Repeats
+	}
+	if e.Seed == nil {
+		e.Seed = top.Seed
+	}
+	if e.Margin == 0 {
+		e.Margin = top.Margin
+	}
+}
+
+// model finds a model by the name a candidate or a plugin gives.
+func (s *spec) model(name string) (modelSpec, error) {
+	m, ok := s.Models.Get(name)
+	if ok {
+		return m, nil
+	}
+	var known []string
+	for _, p := range s.Models {
+		known = append(known, p.Key)
+	}
+	if known == nil {
+		return m, fmt.Errorf("there is no model %q: the spec names no models", name)
+	}
+	return m, fmt.Errorf("there is no model %q%s", name, suggestion(name, known))
+}
+
+// settings are the sampling settings that requests carry.
+func (m *modelSpec) settings() datasets.Values {
+	vs := datasets.Values{}
+	for name, v := range map[string]datasets.Value{"temperature": m.Temperature, "max_tokens": m.MaxTokens, "top_p": m.TopP, "seed": m.Seed} {
+		if !v.IsZero() && !v.IsNull() {
+			vs[name] = v
+		}
+	}
+	return vs
+}
+
+// suggestion ends a message about an unknown name.
+func suggestion(word string, known []string) string {
+	if near := conf.Suggest(word, known); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return "; there are " + strings.Join(known, ", ")
+}
+
+// usageFile is the error for a file that a person named and that cannot be read.
+func usageFile(what string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		if p, ok := errors.AsType[*fs.PathError](err); ok {
+			return usagef("the %s %s does not exist", what, p.Path)
+		}
+	}
+	return usagef("the %s cannot be read: %w", what, err)
+}
