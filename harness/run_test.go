@@ -237,6 +237,9 @@ func TestRun(t *testing.T) {
 	checkLines(t, results)
 	checkCalls(t, r, results)
 
+	if w := evals[0].Warnings; len(w) != 2 || !strings.Contains(w[0], "2 of 8 rows have a weight") || !strings.Contains(w[1], "4 of the rows come from 2 conversations") {
+		t.Errorf("warnings %q; want one about weights and one about conversations", w)
+	}
 	// What the lines come to: of each four rows plain has 1, ½, ½, 1, tuned
 	// 1, 1, 0, 0 and the recorded lane 1, 0, 1, 0.
 	for i, c := range []struct {
