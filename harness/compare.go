@@ -260,6 +260,9 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 		c.Warnings = append(c.Warnings, fmt.Sprintf("answers to %d rows were lost to the world around the candidates: p and the decision are without these rows", c.Lost.Rows))
 		before, after = at(before, kept), at(after, kept)
 	}
+	if least := min(slices.Min(append(before, 0)), slices.Min(append(after, 0))); least < 0 && base.Failed+cand.Failed > 0 {
+		c.Warnings = append(c.Warnings, "scores of this metric can be below 0, and a failed row counts 0: to fail is then better than to answer; compare the failed rows first")
+	}
 	o.Binary = stats.AllBinary(before, after)
 	var err error
 	if c.Added, err = stats.Paired(before, after, o); err != nil {

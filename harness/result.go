@@ -124,7 +124,7 @@ func (r *Result) score(ctx context.Context, metrics []Metric, row datasets.Row, 
 	for i, m := range metrics {
 		s := &r.Scores[i]
 		s.Metric = m.Name()
-		score, err := m.Score(ctx, row, call)
+		score, err := scoreOf(ctx, m, row, call)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -145,6 +145,16 @@ func (r *Result) score(ctx context.Context, metrics []Metric, row datasets.Row, 
 		r.Failed = &Failed{Class: ClassMetric, Type: TypeMetric, Message: strings.Join(wrong, "; ")}
 	}
 	return nil
+}
+
+// scoreOf asks a metric. One that panics could not score the row.
+func scoreOf(ctx context.Context, m Metric, row datasets.Row, call *pipeline.Call) (s Score, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("it panicked: %v", p)
+		}
+	}()
+	return m.Score(ctx, row, call)
 }
 
 // price sets the cost, when tokens and their price are known.

@@ -133,8 +133,11 @@ func (r *Run) Evaluate(ctx context.Context, o Options) ([]*Evaluation, error) {
 	if r.plans == nil {
 		return nil, errors.New("a run that was opened to be read cannot be carried out again")
 	}
-	// The calls of a run that goes on are all written again: those that were
-	// answered before have the ids they had.
+	if err := r.clear(); err != nil {
+		return nil, err
+	}
+	// The calls of a run that goes on are all written again: those that the
+	// journal knows have the ids they had.
 	calls, err := os.OpenFile(filepath.Join(r.Dir, CallsFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
@@ -162,6 +165,21 @@ func (r *Run) Evaluate(ctx context.Context, o Options) ([]*Evaluation, error) {
 		err = errors.Join(runErr, err)
 	}
 	return evals, errors.Join(err, calls.Sync())
+}
+
+// clear removes the results of before, and what a killed process left of writing
+// them: until the new ones are there, a folder must not show both.
+func (r *Run) clear() error {
+	old, err := filepath.Glob(filepath.Join(r.Dir, "."+ResultsFile+".*.tmp"))
+	if err != nil {
+		return err
+	}
+	for _, path := range append(old, filepath.Join(r.Dir, ResultsFile)) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // openJournal opens the run's journal and has every candidate ask through it.

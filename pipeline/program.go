@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"evalrun/datasets"
+	"evalrun/internal/conf"
 )
 
 // Program is an AI function as data. It is immutable; the With methods return
@@ -178,9 +179,20 @@ func (p *Program) Warnings() []string {
 			warnings = append(warnings, "the template writes the input "+f.Name+" nowhere, so the model never sees it")
 		}
 	}
+	for _, f := range slices.Concat(p.inputs, p.outputs) {
+		for key := range f.Shape.Members() {
+			if near := conf.Suggest(key, shapeKeywords); near != "" && near != key {
+				warnings = append(warnings, f.Name+": its shape says "+key+", which means nothing; did you mean "+near+"?")
+			}
+		}
+	}
 	for i, demo := range p.demos {
+		example := "worked example " + itoa(i+1)
 		if _, some := p.written.reply(demo.Outputs); !some {
-			warnings = append(warnings, "worked example "+itoa(i+1)+" has none of the program's outputs and is not shown")
+			warnings = append(warnings, example+" has none of the program's outputs and is not shown")
+		}
+		if p.refused == nil {
+			warnings = append(warnings, p.doubts(example, demo)...)
 		}
 	}
 	return warnings
@@ -219,4 +231,45 @@ func refuseInput(name, format string, args ...any) *Failure {
 	f := Failf(TypeInterface, "interface-input", format, args...)
 	f.Message = "input " + name + ": " + f.Message
 	return f
+}
+
+// shapeKeywords are the keywords of a shape that are checked.
+var shapeKeywords = []string{
+	"type", "enum", "const", "anyOf", "items", "prefixItems", "minItems", "maxItems", "uniqueItems", "properties", "required",
+	"additionalProperties", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "default",
+}
+
+// doubts are what a worked example has and the program does not: it is not shown.
+func (p *Program) doubts(example string, demo Demo) []string {
+	var doubts []string
+	for _, side := range []struct {
+		what   string
+		values datasets.Values
+		fields []Field
+	}{{"input", demo.Inputs, p.inputs}, {"output", demo.Outputs, p.outputs}} {
+		var names []string
+		for _, f := range side.fields {
+			names = append(names, f.Name)
+			v := side.values[f.Name]
+			switch {
+			case v.IsZero() && side.what == "input" && !f.Optional:
+				doubts = append(doubts, example+" lacks the input "+f.Name)
+			case !v.IsZero() && side.what == "output" && f.shape != nil:
+				if m := f.shape.check(v); m != nil {
+					doubts = append(doubts, example+", "+f.Name+": "+m.String())
+				}
+			}
+		}
+		for _, name := range side.values.Names() {
+			if slices.Contains(names, name) || name == reasoningField && side.what == "output" {
+				continue
+			}
+			doubt := example + " has the " + side.what + " " + name + ", which the program does not have"
+			if near := conf.Suggest(name, names); near != "" {
+				doubt += "; did you mean " + near + "?"
+			}
+			doubts = append(doubts, doubt)
+		}
+	}
+	return doubts
 }

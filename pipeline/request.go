@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -177,13 +178,30 @@ func ParseRequest(v datasets.Value) (*Request, error) {
 		Tools    []Tool          `json:"tools"`
 	}
 	if err := json.Unmarshal([]byte(v.JSON()), &wire, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true)); err != nil {
-		return nil, fmt.Errorf("not a request: %w", err)
+		return nil, fmt.Errorf("not a request: %s", plainJSONError(err))
 	}
 	r := &Request{Model: wire.Model, Messages: wire.Messages, Config: wire.Config, Tools: wire.Tools}
 	if wire.System != nil {
 		r.System = *wire.System
 	}
 	return r, nil
+}
+
+// plainJSONError says what is wrong with JSON in the words of the format, not of Go.
+func plainJSONError(err error) string {
+	wrong, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
+		return err.Error()
+	}
+	where := string(wrong.JSONPointer)
+	if where == "" {
+		where = "the top"
+	}
+	if errors.Is(wrong.Err, json.ErrUnknownName) {
+		at := wrong.JSONPointer
+		return fmt.Sprintf("at %s: unknown member %q; a request has model, system, messages, config and tools, a message has role and parts, a part has type and text", at.Parent(), at.LastToken())
+	}
+	return fmt.Sprintf("at %s: a %s does not belong there", where, wrong.JSONKind)
 }
 
 // MarshalJSONTo writes a text part as {"type":"text","text":…} and any other as it is.

@@ -19,6 +19,7 @@ type Imported struct {
 	Calls   int64    `json:"calls"`   // call records written
 	Ratings int64    `json:"ratings"` // rating records written
 	Known   int64    `json:"known"`   // records that were in the store already
+	Other   int64    `json:"other"`   // written records whose id another record has: of calls the highest writer counts, else the first
 	Files   []string `json:"files"`   // the files that were added, by name
 	Skipped []Skip   `json:"skipped"` // what was left out, and why
 }

@@ -112,11 +112,11 @@ func TestValidate(t *testing.T) {
 	}
 	at := func(line int, s string) string { return fmt.Sprintf("%.2slog.jsonl:%d: %s", s, line, s[2:]) }
 	inLog := []string{
-		at(1, `! seconds: "fast" is not what belongs here; it is kept and not used`),
+		at(1, `! seconds: "fast" is not what belongs here (a number does); it is kept and not used`),
 		at(1, `- zebra: unknown key; it is kept`),
 		at(3, `- id: "x" is no UUID; it is kept as it is`),
-		at(3, `! started: "yesterday" is not what belongs here; it is kept and not used`),
-		at(3, `! exchanges[1].cached: 1 is not what belongs here; it is kept and not used`),
+		at(3, `! started: "yesterday" is not what belongs here (a time such as 2025-01-31T12:00:00.123456Z, UTC with six fraction digits, does); it is kept and not used`),
+		at(3, `! exchanges[1].cached: 1 is not what belongs here (true or false does); it is kept and not used`),
 		at(3, `! program.name: 7 is not what belongs here; it is kept and not used`),
 		at(3, `- error.why: unknown key; it is kept`),
 		at(3, `! inputs: [1] where an object belongs`),

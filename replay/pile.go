@@ -97,6 +97,9 @@ func (p *pile[T, R]) fresh() ([]T, error) {
 				p.im.done.Known++
 				continue
 			}
+			if has[p.id(r)] != nil {
+				p.im.done.Other++
+			}
 			has.add(p.id(r), sum)
 		}
 		fresh = append(fresh, r)

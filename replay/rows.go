@@ -125,7 +125,7 @@ func (r *Rated) Empty() error {
 	case len(r.rows) > 0:
 		return nil
 	case len(r.Left) > 0:
-		return fmt.Errorf("no row of %s: %s", r.query.name(), r.leftText())
+		return fmt.Errorf("no row of %s: %s%s", r.query.name(), r.leftText(), r.advice())
 	case r.Withdrawn > 0:
 		return fmt.Errorf("no row of %s: the ratings of its %d calls were all taken back", r.query.name(), r.Withdrawn)
 	case len(r.programs) > 0:
@@ -136,6 +136,17 @@ func (r *Rated) Empty() error {
 		return fmt.Errorf("no rated call of %s: there is no rating by %s", r.query.name(), r.query.By)
 	}
 	return fmt.Errorf("no rated call of %s: there are no ratings", r.query.name())
+}
+
+// advice says what to do when the calls have other data than was asked for.
+func (r *Rated) advice() string {
+	i := slices.IndexFunc(r.Left, func(l Left) bool { return l.Reason == LeftOtherSignature })
+	if i < 0 {
+		return ""
+	}
+	want := cmp.Or(r.query.Interface, r.query.Signature)
+	return fmt.Sprintf("; rows with the interface %s were asked for, and of the first call left out for it, %s; 'evalrun programs show' shows a program's interface, which its calls carry as program.interface",
+		want, r.Left[i].Detail)
 }
 
 // leftText is what was left out, for a person.

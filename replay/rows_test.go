@@ -446,7 +446,8 @@ func TestRatedCounts(t *testing.T) {
 		q    Query
 		want string
 	}{
-		{Query{Program: "team", Module: "support", Interface: "i2"}, "no row of support:team: 2 of 2 rated calls were left out: other_signature (2)"},
+		{Query{Program: "team", Module: "support", Interface: "i2"}, "no row of support:team: 2 of 2 rated calls were left out: other_signature (2); rows with the interface i2 were asked for, and of the first call left out for it, its interface is i1 and its signature s1; " +
+			"'evalrun programs show' shows a program's interface, which its calls carry as program.interface"},
 		{Query{Program: "tema"}, "no rated call of tema; there are rated calls of support:team (2), support:other (1)"},
 		{Query{Program: "team", By: "cy"}, "no rated call of team: there is no rating by cy"},
 	} {

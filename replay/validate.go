@@ -195,9 +195,22 @@ func (v *validator) extra(at, object string, extra datasets.Values, known map[st
 			v.problem(Problem{at, object + name, "unknown key; it is kept", true})
 		case value.IsNull() || value.JSON() == `""`:
 		default:
-			v.problem(Problem{at, object + name, fmt.Sprintf("%.40s is not what belongs here; it is kept and not used", value.JSON()), false})
+			v.problem(Problem{at, object + name, fmt.Sprintf("%.40s is not what belongs here%s; it is kept and not used", value.JSON(), expected(object+name)), false})
 		}
 	}
+}
+
+// expected says what a key holds, where it is not plain.
+func expected(key string) string {
+	switch key[strings.LastIndexByte(key, '.')+1:] {
+	case "started", "at":
+		return " (a time such as 2025-01-31T12:00:00.123456Z, UTC with six fraction digits, does)"
+	case "seconds", "confidence", "first_delta":
+		return " (a number does)"
+	case "content", "cached", "streamed", "replayable", "steps":
+		return " (true or false does)"
+	}
+	return ""
 }
 
 // The names of the keys that fields hold, taken from the columns.

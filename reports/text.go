@@ -49,6 +49,12 @@ func Text(w io.Writer, r *Report, columns int, color bool) error {
 			p = append(p, short...)
 		}
 		t.say("", "  ", p)
+		for _, f := range e.failures {
+			if len(f.Messages) > 0 {
+				p := plain("%s: first, on row %s: %s", f.Class, f.Messages[0].Row, shortened(f.Messages[0].Text))
+				t.say("  ", "    ", append(phrase{{f.Candidate, true}, {" ", false}}, p...))
+			}
+		}
 	}
 	if warnings := r.warnings(); len(warnings) > 0 {
 		t.blank()
@@ -66,6 +72,16 @@ func Text(w io.Writer, r *Report, columns int, color bool) error {
 	}
 	_, err := io.WriteString(w, t.b.String())
 	return err
+}
+
+// shortened is the beginning of a message, on one line: a page has all of it.
+func shortened(message string) string {
+	const most = 160
+	r := []rune(strings.Join(strings.Fields(message), " "))
+	if len(r) <= most {
+		return string(r)
+	}
+	return string(r[:most-1]) + "…"
 }
 
 func plain(format string, args ...any) phrase {

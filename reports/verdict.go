@@ -116,13 +116,14 @@ func (e *Evaluation) tally(c *harness.Comparison, s scale) string {
 // decide it. It is what keeps "not decided" from being read as "no change".
 func outlook(t *stats.Test, s scale) string {
 	seen, ok := t.Detectable.Get()
+	planned, _ := t.RowsFor.Get()
 	switch {
 	case ok && t.RowsNeeded > 0:
-		return fmt.Sprintf("This run could have seen ±%s; about %s rows would decide.", s.size(seen), about(t.RowsNeeded))
+		return fmt.Sprintf("This run could have seen ±%s; about %s rows would show a difference of %s.", s.size(seen), about(t.RowsNeeded), s.size(planned))
 	case ok:
 		return fmt.Sprintf("This run could have seen ±%s; how many rows would decide cannot be said.", s.size(seen))
 	case t.RowsNeeded > 0:
-		return fmt.Sprintf("Too few rows changed to say what this run could have seen; about %s rows would decide.", about(t.RowsNeeded))
+		return fmt.Sprintf("Too few rows changed to say what this run could have seen; about %s rows would show a difference of %s.", about(t.RowsNeeded), s.size(planned))
 	}
 	return "Too few rows changed to say what this run could have seen, or how many would decide."
 }

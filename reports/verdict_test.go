@@ -97,7 +97,7 @@ func TestUndecidedIsNeverNoChange(t *testing.T) {
 		if v, ok := cmp.Added.Detectable.Get(); ok && !strings.Contains(got, "±"+rounded(100*v, placeOf(100*v, 2))+" points") {
 			t.Errorf("%v does not say ±%v: %s", c, v, got)
 		}
-		if n := cmp.Added.RowsNeeded; n > 0 != strings.Contains(got, "rows would decide.") || n > 0 && !strings.Contains(got, "about "+about(n)+" rows") {
+		if n := cmp.Added.RowsNeeded; n > 0 != strings.Contains(got, "rows would show a difference of ") || n > 0 && !strings.Contains(got, "about "+about(n)+" rows") {
 			t.Errorf("%v: %d rows are needed: %s", c, n, got)
 		}
 	}

@@ -73,7 +73,6 @@ func ExamplePaired_tooFewRows() {
 	// Output:
 	// too-few-rows: 0.075, range -0.09 to 0.24
 	// - only 10 rows: take the range as a rough guide, or add rows (20 or more)
-	// - not decided: about 177 rows would show a difference of 0.05
 }
 
 func ExampleRange() {

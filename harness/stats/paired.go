@@ -44,6 +44,7 @@ type Test struct {
 	// show a difference of Margin, if one was given, else one like the
 	// observed. 0 if that cannot be said.
 	RowsNeeded int `json:"rows_needed,omitzero"`
+	RowsFor    Opt `json:"rows_for,omitzero"` // the difference that RowsNeeded would show
 
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -224,8 +225,7 @@ func (t *Test) askForRows(pr prospect, o Options, disagree bool) {
 		if err != nil || rows <= t.Units {
 			continue
 		}
-		t.RowsNeeded = rows
-		warn(&t.Warnings, "not decided: about %d rows would show a difference of %s", rows, number(some(target)))
+		t.RowsNeeded, t.RowsFor = rows, some(target)
 		break
 	}
 	if o.Margin == 0 {

@@ -27,12 +27,15 @@ var level = map[string]int{
 	"internal/conf":        10,
 	"internal/par":         10,
 	"internal/columnar":    10,
+	"internal/proc":        10,
+	"internal/star":        10,
 	"internal/fakelog":     15, // simulated call logs for tests and benchmarks
 	"harness/stats":        10,
 	"datasets":             20,
 	"pipeline":             30,
 	"replay":               40,
 	"replay/journal":       40,
+	"replay/conversations": 40,
 	"plugins":              40,
 	"pipeline/provider":    40,
 	"harness":              45,
@@ -40,6 +43,7 @@ var level = map[string]int{
 	"reports":              70,
 	"cmd/evalrun/app":      80,
 	"cmd/evalrun":          90,
+	"examples/custom":      90,
 	"examples/bbh/prepare": 90,
 	"internal/arch":        99,
 
@@ -56,13 +60,14 @@ type rule struct {
 }
 
 var (
-	goroutines  = rule{"starts a goroutine", []string{"internal/par"}, "use internal/par, which keeps order, bounds and cancels"}
+	goroutines  = rule{"starts a goroutine", []string{"internal/par", "internal/proc"}, "use internal/par, which keeps order, bounds and cancels"}
 	clock       = rule{"reads the clock", []string{"cmd/…"}, "take the time as a value or a Now func from the caller"}
 	environment = rule{"reads the environment", []string{"cmd/…"}, "take it as a value from the command"}
 	chance      = rule{"draws random numbers nobody seeded", []string{"cmd/…"}, "take a seed, or an id, from the caller"}
 	exit        = rule{"ends the process", []string{"cmd/evalrun", "examples/…"}, "return an error; only main exits"}
 	network     = rule{"opens the network", []string{"pipeline/provider"}, "models' services are asked in pipeline/provider alone"}
-	processes   = rule{"starts a process", nil, "nothing starts processes yet"}
+	processes   = rule{"starts a process", []string{"internal/proc"}, "use internal/proc, which bounds, stops and reaps what it starts"}
+	starlark    = rule{"imports Starlark", []string{"internal/star"}, "use internal/star, the one place that runs Starlark, within limits"}
 	columnar    = rule{"imports a columnar library", []string{"internal/columnar"}, "use internal/columnar, the one place that knows Parquet and Arrow"}
 )
 
@@ -72,6 +77,7 @@ var restricted = map[string]rule{
 	"net":                                network,
 	"net/http/…":                         network,
 	"os/exec":                            processes,
+	"go.starlark.net/…":                  starlark,
 	"github.com/parquet-go/parquet-go":   columnar,
 	"github.com/parquet-go/parquet-go/…": columnar,
 	"github.com/apache/arrow/go/v17/…":   columnar,
@@ -232,6 +238,7 @@ func TestPlanted(t *testing.T) {
 		{"harness/stats", `import "math/rand/v2"; var x = rand.IntN(2)`, "draws random numbers"},
 		{"reports", `import "os"; func f() { os.Exit(1) }`, "ends the process"},
 		{"reports", `import "os/exec"; var _ = exec.Command`, "starts a process"},
+		{"plugins", `import "go.starlark.net/starlark"`, "imports Starlark"},
 		{"replay", `import "github.com/parquet-go/parquet-go"`, "imports a columnar library"},
 		{"reports", `import "github.com/apache/arrow/go/v17/arrow"`, "imports a columnar library"},
 		{"nowhere", ``, "has no level"},

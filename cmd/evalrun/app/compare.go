@@ -3,11 +3,13 @@ package app
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"evalrun/harness"
+	"evalrun/harness/stats"
 	"evalrun/reports"
 )
 
@@ -21,6 +23,7 @@ func (e *env) compareCommand() *cli.Command {
 			"evalrun compare latest:direct latest:cot --strict",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "strict", Usage: "rows that are not common are an error"},
+			&cli.StringFlag{Name: "margin", Usage: "the smallest `difference` that would matter (default: the baseline's run's)"},
 			&cli.StringFlag{Name: "runs", Value: "runs", Usage: "the `folder` that latest looks in"},
 		},
 		Action: func(c *cli.Context) error {
@@ -37,11 +40,17 @@ func (e *env) compareCommand() *cli.Command {
 				sides = append(sides, s)
 			}
 			name(sides)
-			evaluations, err := compareSides(sides, harness.CompareOptions{Strict: c.Bool("strict")})
+			o := harness.CompareOptions{Strict: c.Bool("strict"), Stats: sides[0].stats}
+			if text := c.String("margin"); text != "" {
+				if o.Stats.Margin, err = strconv.ParseFloat(text, 64); err != nil || !(o.Stats.Margin > 0) {
+					return usagef("--margin: %q is no positive difference", text)
+				}
+			}
+			evaluations, err := compareSides(sides, o)
 			if err != nil {
 				return err
 			}
-			report, err := reports.New(nil, evaluations, reports.Facts{Exit: reports.Exit{Code: ExitOK, Meaning: meaning[ExitOK]}})
+			report, err := reports.New(nil, evaluations, reports.Facts{Exit: reports.Exit{Code: ExitOK, Meaning: meaning[ExitOK]}, Stats: o.Stats})
 			if err != nil {
 				return err
 			}
@@ -55,6 +64,7 @@ func (e *env) compareCommand() *cli.Command {
 type side struct {
 	name     string // as reports call it
 	run      string // the run's id
+	stats    stats.Options
 	outcomes map[string]*harness.Outcome
 	order    []string // names of the evaluations
 	evals    map[string]*harness.Evaluation
@@ -64,16 +74,21 @@ type side struct {
 // one, or its baseline.
 func openSide(arg, root string) (*side, error) {
 	dir, candidate := arg, ""
-	if _, err := os.Stat(arg); err != nil {
-		if i := strings.LastIndexByte(arg, ':'); i >= 0 {
+	for i := range arg {
+		// Both halves may hold colons: the run is the first part that is there.
+		if _, err := os.Stat(arg); err == nil || arg[i] != ':' {
+			continue
+		}
+		if _, err := os.Stat(arg[:i]); err == nil || arg[:i] == "latest" {
 			dir, candidate = arg[:i], arg[i+1:]
+			break
 		}
 	}
 	run, evaluations, err := openRun(dir, root)
 	if err != nil {
 		return nil, err
 	}
-	s := &side{run: run.Manifest.ID, outcomes: map[string]*harness.Outcome{}, evals: map[string]*harness.Evaluation{}}
+	s := &side{run: run.Manifest.ID, stats: run.Manifest.Evaluations[0].Stats, outcomes: map[string]*harness.Outcome{}, evals: map[string]*harness.Evaluation{}}
 	var known []string
 	for _, ev := range evaluations {
 		want := candidate

@@ -52,6 +52,8 @@ type programView struct {
 	Signature   string         `json:"signature"`
 	Interface   string         `json:"interface"`
 	Version     string         `json:"version"`
+
+	examples string // the worked examples as JSON
 }
 
 func view(p *pipeline.Program) (*programView, error) {
@@ -63,6 +65,7 @@ func view(p *pipeline.Program) (*programView, error) {
 		Name: p.Name(), Module: p.Module(), Instruction: p.Instruction(), Fields: p.Fields(),
 		Sample: p.Sample().Object(), Request: req.JSON(), RequestHash: req.Hash(),
 		Signature: p.Signature(), Interface: p.Interface(), Version: p.Version(),
+		examples: p.Definition().Member("state").Member("demos").Canonical(),
 	}, nil
 }
 
@@ -127,8 +130,13 @@ func requestText(request datasets.Value) string {
 	return b.String()
 }
 
+// indent sets a text off. A last line that ends with a newline ends with ⏎: what
+// is sent depends on it.
 func indent(s string) string {
-	return "    " + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n    ") + "\n"
+	if rest, ok := strings.CutSuffix(s, "\n"); ok {
+		s = rest + "⏎"
+	}
+	return "    " + strings.ReplaceAll(s, "\n", "\n    ") + "\n"
 }
 
 func (e *env) checkPrograms(c *cli.Context) error {
@@ -137,9 +145,10 @@ func (e *env) checkPrograms(c *cli.Context) error {
 		return err
 	}
 	type result struct {
-		File    string `json:"file"`
-		Version string `json:"version,omitzero"`
-		Error   string `json:"error,omitzero"`
+		File     string   `json:"file"`
+		Version  string   `json:"version,omitzero"`
+		Error    string   `json:"error,omitzero"`
+		Warnings []string `json:"warnings,omitempty"`
 	}
 	results := []result{}
 	bad := 0
@@ -149,7 +158,7 @@ func (e *env) checkPrograms(c *cli.Context) error {
 			bad++
 			r.Error = err.Error()
 		} else {
-			r.Version = p.Version()
+			r.Version, r.Warnings = p.Version(), p.Warnings()
 		}
 		results = append(results, r)
 	}
@@ -160,6 +169,9 @@ func (e *env) checkPrograms(c *cli.Context) error {
 	} else {
 		for _, r := range results {
 			line := r.File + ": ok\n"
+			for _, w := range r.Warnings {
+				line += r.File + ": warning: " + w + "\n"
+			}
 			if r.Error != "" {
 				line = r.Error + "\n"
 			}
@@ -221,12 +233,12 @@ func (e *env) diffPrograms(c *cli.Context) error {
 	text := string(diff.Diff(args[0], []byte(a.text()), args[1], []byte(b.text())))
 	same := map[string]bool{
 		"version": a.Version == b.Version, "interface": a.Interface == b.Interface,
-		"signature": a.Signature == b.Signature, "instruction": a.Instruction == b.Instruction,
+		"signature": a.Signature == b.Signature, "instruction": a.Instruction == b.Instruction, "examples": a.examples == b.examples,
 	}
 	if e.json {
 		return e.printJSON(map[string]any{"same": same, "diff": text})
 	}
-	for _, name := range []string{"version", "instruction", "interface", "signature"} {
+	for _, name := range []string{"version", "instruction", "examples", "interface", "signature"} {
 		word := "differs"
 		if same[name] {
 			word = "same"

@@ -41,6 +41,9 @@ func (e *env) importCommand() *cli.Command {
 				err = e.printJSON(done)
 			} else {
 				printSkipped(e.Err, done.Skipped)
+				if done.Other > 0 {
+					fmt.Fprintf(e.Err, "evalrun: warning: %d records have the id of another record and differ from it: of calls the one of the highest writer counts, and the first of equal ones; to correct a call, write it with a higher \"writer\"\n", done.Other)
+				}
 				err = e.print(fmt.Sprintf("%d calls and %d ratings written to %s; %d records were there already\n", done.Calls, done.Ratings, folder, done.Known))
 			}
 			if err != nil {
@@ -163,18 +166,18 @@ func (e *env) recordsStats(c *cli.Context, paths string) error {
 
 func writeStats(w io.Writer, s *replay.Stats) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d calls, %d of them rated; %d ratings (%d of calls that are not here)\n", s.Calls, s.Rated, s.Ratings, s.Unknown)
+	fmt.Fprintf(&b, "%d calls, %d of them with ratings; %d ratings (%d of calls that are not here)\n", s.Calls, s.Rated, s.Ratings, s.Unknown)
 	if s.First != "" {
 		fmt.Fprintf(&b, "from %s to %s\n", s.First, s.Last)
 	}
-	fmt.Fprintf(&b, "%d with their whole content, %d failed, %d conversations, %d made by evaluations, %d not replayable\n",
+	fmt.Fprintf(&b, "with their whole content %d, failed %d, conversations %d, made by evaluations %d, not replayable %d\n",
 		s.Whole, s.Failed, s.Conversations, s.Evaluation, s.NotReplayable)
 	for _, p := range s.Programs {
 		name := p.Name
 		if p.Module != "" {
 			name = p.Module + ":" + name
 		}
-		fmt.Fprintf(&b, "program %s: %d calls, %d rated, %d failed, %d versions\n", name, p.Calls, p.Rated, p.Failed, len(p.Versions))
+		fmt.Fprintf(&b, "program %s: %d calls, rated %d, failed %d, versions %d\n", name, p.Calls, p.Rated, p.Failed, len(p.Versions))
 		for _, v := range p.Versions {
 			fmt.Fprintf(&b, "  version %s: %d\n", orUnknown(v.Name), v.Count)
 		}

@@ -67,7 +67,7 @@ func formatNames() []string {
 func checkFormats(formats []text) error {
 	for _, f := range formats {
 		if _, err := reports.FindFormat(f.s); err != nil {
-			return usagef("%v", err)
+			return at(f, err)
 		}
 	}
 	return nil

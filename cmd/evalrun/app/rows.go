@@ -43,6 +43,9 @@ func (e *env) rowsCommand() *cli.Command {
 			}
 			format := c.String("format")
 			if e.json {
+				if c.IsSet("format") && format != "json" {
+					return usagef("--json prints one JSON object; leave it out for --format %s", format)
+				}
 				format = "json"
 			}
 			write, ok := map[string]func(io.Writer, *replay.Rated) error{
@@ -76,7 +79,10 @@ func (e *env) rowsCommand() *cli.Command {
 				fmt.Fprintf(e.Err, "evalrun: warning: %s\n", warning)
 			}
 			printSkipped(e.Err, src.Skipped())
-			return exit(ExitData, rated.Empty())
+			if err := rated.Empty(); err != nil {
+				return e.said(exit(ExitData, err))
+			}
+			return nil
 		},
 	}
 }

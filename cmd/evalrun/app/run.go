@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -48,7 +51,7 @@ func (e *env) runCommand() *cli.Command {
 			if n := c.Int("concurrency"); n < 0 {
 				return usagef("--concurrency: %d is less than 0", n)
 			} else if n > 0 {
-				s.Limits.Concurrency = count(n)
+				s.Limits.Concurrency = workers(n)
 			}
 			return e.run(c.Context, s, c.String("runs"), c.Bool("fresh"), c.Bool("dry-run"))
 		},
@@ -73,6 +76,12 @@ func (e *env) run(ctx context.Context, s *spec, root string, fresh, dry bool) (e
 		return harnessError(fmt.Errorf("the run's folder: %w", err))
 	}
 	if run.Again {
+		// The reports of before are of other results than those to come.
+		for _, f := range reports.Formats() {
+			if err := os.Remove(filepath.Join(run.Dir, f.File)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
 		fmt.Fprintf(e.Err, "evalrun: the same question as %s: going on there (--fresh starts over)\n", run.Dir)
 	}
 	var progress harness.Progress
@@ -194,6 +203,9 @@ func (e *env) printPlan(plans []*harness.Checked) error {
 		p, rows := checked.Plan(), checked.Rows()
 		repeats := max(1, p.Repeats)
 		ev := evaluation{Name: p.Name, Rows: rows.Asked, LeftOut: rows.LeftOut, Repeats: repeats, Baseline: p.Baseline}
+		if ev.Baseline == "" {
+			ev.Baseline = p.Candidates[0].Name
+		}
 		for _, m := range p.Metrics {
 			ev.Metrics = append(ev.Metrics, m.Name())
 		}
@@ -218,7 +230,11 @@ func (e *env) printPlan(plans []*harness.Checked) error {
 		if ev.Name != "" {
 			name = ev.Name + ": "
 		}
-		if err := e.print(fmt.Sprintf("%s%d rows, baseline %s, metrics %v\n", name, ev.Rows, ev.Baseline, ev.Metrics)); err != nil {
+		left := ""
+		for _, reason := range sortedKeys(ev.LeftOut) {
+			left += fmt.Sprintf(", %d left out (%s)", ev.LeftOut[reason], reason)
+		}
+		if err := e.print(fmt.Sprintf("%s%d rows%s; baseline %s; metrics %s\n", name, ev.Rows, left, ev.Baseline, strings.Join(ev.Metrics, ", "))); err != nil {
 			return err
 		}
 		for _, c := range ev.Candidates {

@@ -41,19 +41,19 @@ type evaluationSpec struct {
 	Candidates []candidateSpec `conf:"candidates"`
 	Baseline   text            `conf:"baseline"`
 	Metrics    []text          `conf:"metrics"`
-	Repeats    count           `conf:"repeats"`
+	Repeats    positive        `conf:"repeats"`
 	Seed       *uint64         `conf:"seed"`
-	Margin     float64         `conf:"margin"` // the smallest difference that would matter
+	Margin     margin          `conf:"margin"`
 }
 
 // rowsSpec chooses among the rated rows.
 type rowsSpec struct {
-	By     string `conf:"by"`     // one person's ratings
-	Since  when   `conf:"since"`  // calls started at or after
-	Until  when   `conf:"until"`  // calls started before
-	Sample string `conf:"sample"` // ratings of that random draw
-	Limit  count  `conf:"limit"`  // the first so many
-	Pair   text   `conf:"pair"`   // pair rows of several programs by this field
+	By     string   `conf:"by"`     // one person's ratings
+	Since  when     `conf:"since"`  // calls started at or after
+	Until  when     `conf:"until"`  // calls started before
+	Sample string   `conf:"sample"` // ratings of that random draw
+	Limit  positive `conf:"limit"`  // the first so many
+	Pair   text     `conf:"pair"`   // pair rows of several programs by this field
 }
 
 type candidateSpec struct {
@@ -81,7 +81,7 @@ type priceSpec struct {
 }
 
 type limitsSpec struct {
-	Concurrency count         `conf:"concurrency"` // 0: evalrun chooses
+	Concurrency workers       `conf:"concurrency"` // 0: evalrun chooses
 	Timeout     time.Duration `conf:"timeout"`     // of a row
 	Retries     *int          `conf:"retries"`     // further requests after a reply that could not be read
 	MaxErrors   threshold     `conf:"max_errors"`
@@ -113,22 +113,44 @@ func texts(list []text) []string {
 	return s
 }
 
-// count is a whole number that is not negative.
-type count int
+// positive is a whole number from 1; 0 when it is not given.
+type positive int
 
-func (c *count) DecodeConf(n conf.Node) error {
-	if s, ok := n.Text(); ok && s == "auto" {
-		*c = 0
-		return nil
-	}
+func (c *positive) DecodeConf(n conf.Node) error {
 	var i int
 	if err := conf.Decode(n, &i); err != nil {
 		return err
 	}
-	if i < 0 {
-		return n.Errorf("%d is less than 0", i)
+	if i < 1 {
+		return n.Errorf("%d is less than 1", i)
 	}
-	*c = count(i)
+	*c = positive(i)
+	return nil
+}
+
+// workers is how many rows are asked at once; 0, or auto, when evalrun chooses.
+type workers int
+
+func (w *workers) DecodeConf(n conf.Node) error {
+	if s, ok := n.Text(); ok && s == "auto" {
+		return nil
+	}
+	return (*positive)(w).DecodeConf(n)
+}
+
+// margin is the smallest difference that would matter, in units of the score; 0
+// when it is not given.
+type margin float64
+
+func (m *margin) DecodeConf(n conf.Node) error {
+	var f float64
+	if err := conf.Decode(n, &f); err != nil {
+		return err
+	}
+	if f <= 0 {
+		return n.Errorf("the margin %v is no positive difference", f)
+	}
+	*m = margin(f)
 	return nil
 }
 
@@ -236,6 +258,9 @@ func (s *spec) complete(node conf.Node) error {
 	if t := s.Tools; t != "" && t != "recorded" {
 		return node.Member("tools").Errorf("tools: %s is not built yet; programs with tools are refused, and recorded is the only policy", t)
 	}
+	if err := checkFormats(s.Report.Formats); err != nil {
+		return err
+	}
 	if len(s.Evaluations) == 0 {
 		s.Evaluations = []evaluationSpec{s.evaluationSpec}
 	}
@@ -260,6 +285,9 @@ func (s *spec) complete(node conf.Node) error {
 		}
 		named[e.Name] = true
 		if err := e.check(); err != nil {
+			if _, placed := errors.AsType[*conf.Error](err); !placed {
+				err = at.Errorf("%v", err)
+			}
 			return err
 		}
 	}
@@ -286,6 +314,9 @@ func (e *evaluationSpec) check() error {
 			return c.Name.errorf("rows.pair compares recorded answers; the candidate %s is asked", c.Name.s)
 		}
 		names = append(names, c.Name.s)
+	}
+	if e.Margin >= 1 && !slices.ContainsFunc(e.Metrics, func(m text) bool { return m.s != "exact_match" && !strings.HasSuffix(m.s, "_match") }) {
+		return fmt.Errorf("the margin %v is of scores between 0 and 1: five points are 0.05", e.Margin)
 	}
 	if e.Baseline.s != "" && !slices.Contains(names, e.Baseline.s) {
 		return e.Baseline.errorf("the baseline %q is no candidate%s", e.Baseline.s, suggestion(e.Baseline.s, names))

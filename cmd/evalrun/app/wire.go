@@ -15,6 +15,7 @@ import (
 	"evalrun/harness"
 	"evalrun/harness/metrics"
 	"evalrun/harness/stats"
+	"evalrun/internal/conf"
 	"evalrun/pipeline"
 	"evalrun/pipeline/provider"
 	"evalrun/replay"
@@ -80,7 +81,7 @@ func harnessError(err error) error {
 func (w *wiring) plan(ctx context.Context, e *evaluationSpec) (*harness.Plan, error) {
 	p := &harness.Plan{
 		Name: e.Name, Baseline: e.Baseline.s, Repeats: int(e.Repeats), Pair: e.Rows.pair(),
-		Stats: stats.Options{Margin: e.Margin},
+		Stats: stats.Options{Margin: float64(e.Margin)},
 	}
 	if len(w.spec.Evaluations) == 1 {
 		p.Name = ""
@@ -184,6 +185,9 @@ func (w *wiring) candidate(c *candidateSpec, paired bool) (harness.Candidate, er
 
 // at puts the place in the spec before an error.
 func at(t text, err error) error {
+	if _, placed := errors.AsType[*conf.Error](err); placed {
+		return exit(ExitUsage, err)
+	}
 	if code := exitCode(err); code != ExitCannot {
 		return &exitError{code, t.errorf("%v", err)}
 	}
