@@ -3,6 +3,8 @@ package harness
 import (
 	"fmt"
 	"slices"
+
+	"evalrun/harness/stats"
 )
 
 // Checked is a plan that was found fit to be carried out.
@@ -33,7 +35,7 @@ func (c *Checked) Warnings() []string { return slices.Clone(c.warnings) }
 // error names evaluation, candidate and field, and is an [ErrPlan], [ErrRows],
 // [ErrNoRows] or [ErrLedger]. Check reads every row once.
 func Check(p Plan) (*Checked, error) {
-	c := &Checked{plan: p}
+	c := &Checked{plan: p, warnings: slices.Clone(p.Intake.Warnings)}
 	where := p.where()
 	for _, check := range []struct {
 		kind error
@@ -90,11 +92,17 @@ func (c *Checked) checkCandidates() error {
 	if p.Baseline != "" && !slices.Contains(names, p.Baseline) {
 		return fmt.Errorf("the baseline %s is no candidate%s", p.Baseline, didYouMean(p.Baseline, names))
 	}
-	if p.Repeats < 0 {
-		return fmt.Errorf("%d repeats: give 1 or more", p.Repeats)
+	if p.Repeats < 0 || p.Repeats > maxRepeats {
+		return fmt.Errorf("%d repeats: give from 1 to %d", p.Repeats, maxRepeats)
+	}
+	if _, err := stats.Paired(nil, nil, p.Stats); err != nil {
+		return err
 	}
 	return nil
 }
+
+// maxRepeats is far beyond what anyone asks for; a count of answers stays a count.
+const maxRepeats = 1_000_000
 
 func (cand *Candidate) check() error {
 	if cand.Recorded {
@@ -114,6 +122,11 @@ func (cand *Candidate) check() error {
 		return fmt.Errorf("has no model")
 	case c.Now == nil || c.NewID == nil:
 		return fmt.Errorf("has a caller without a clock or a source of ids")
+	case cand.Price != nil && !cand.Price.sane():
+		return fmt.Errorf("has a price of %v and %v for a million tokens: give numbers from 0 to a million", cand.Price.Input, cand.Price.Output)
+	}
+	if err := cand.Caller.Check(cand.Program); err != nil {
+		return fmt.Errorf("cannot be asked: %w", err)
 	}
 	return nil
 }

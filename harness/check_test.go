@@ -60,7 +60,17 @@ func TestCheck(t *testing.T) {
 			[]string{"evaluation quiz: candidate b", `the input "notes"`, "row r0", "note, question", "did you mean note?"},
 		},
 		{"an optional input the rows lack", func(p *Plan) { p.Candidates[1].Program = program(t, optional) }, nil, nil},
-		{"an input one row lacks", func(p *Plan) { delete(p.Rows.(datasets.Rows)[2].Inputs, "question") }, ErrPlan, []string{`"question"`, "row r2"}},
+		{"an input one row lacks", func(p *Plan) { delete(p.Rows.(datasets.Rows)[2].Inputs, "question") }, nil, nil},
+		{"an input every row lacks", func(p *Plan) {
+			for _, row := range p.Rows.(datasets.Rows) {
+				delete(row.Inputs, "question")
+			}
+		}, ErrPlan, []string{"no row fits", `"question"`, "row r0"}},
+		{"a margin that is none", func(p *Plan) { p.Stats.Margin = -1 }, ErrPlan, []string{"margin is -1"}},
+		{"a price that is none", func(p *Plan) { p.Candidates[0].Price = &Price{Input: -1} }, ErrPlan, []string{"price"}},
+		{"tools that nothing runs", func(p *Plan) {
+			p.Candidates[1].Program = program(t, answerProgram+"tools: [{name: look, parameters: {type: object}}]\n")
+		}, ErrPlan, []string{"candidate b", "tools"}},
 		{"inputs that no row fits", func(p *Plan) { p.Candidates[1].Program = program(t, number) }, ErrPlan, []string{"candidate b", "no row fits", "row r0", "question"}},
 		{"inputs that a row does not fit", func(p *Plan) { p.Rows.(datasets.Rows)[1].Inputs["question"] = datasets.Int(7) }, nil, nil},
 		{"no rows", func(p *Plan) { p.Rows = datasets.Rows{} }, ErrNoRows, []string{"evaluation quiz", "no rows"}},

@@ -223,7 +223,7 @@ func (c *Checked) blank() *Evaluation {
 func (cand *Candidate) facts() CandidateFacts {
 	f := CandidateFacts{Name: cand.Name, Recorded: cand.Recorded, Plugins: cand.Plugins, Price: cand.Price}
 	if p := cand.Program; p != nil {
-		f.Program, f.ProgramVersion = p.Name(), p.Version()
+		f.Program, f.ProgramVersion, f.Definition = p.Name(), p.Version(), p.Definition().Hash()
 		if p.Module() != "" {
 			f.Program = p.Module() + ":" + p.Name()
 		}

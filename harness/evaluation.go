@@ -51,6 +51,8 @@ type Outcome struct {
 	Metrics    map[string]Summary `json:"metrics"`
 	Usage      Usage              `json:"usage"`
 
+	PluginUse []PluginUse `json:"plugin_use,omitempty"` // what plugins did to its calls, in the order they first did it
+
 	Measured Measured `json:"-"`
 
 	scores *scoreTable
@@ -61,9 +63,10 @@ type CandidateFacts struct {
 	Name           string      `json:"name"`
 	Program        string      `json:"program,omitempty"` // MODULE:NAME, or the name alone
 	ProgramVersion string      `json:"program_version,omitempty"`
-	Recorded       bool        `json:"recorded,omitzero"` // the recorded lane
-	Outputs        string      `json:"outputs,omitempty"` // hash of its recorded outputs, when they are not the rows' own
-	Model          *ModelRef   `json:"model,omitzero"`    // none in the recorded lane
+	Definition     string      `json:"definition,omitempty"` // hash of the program's definition: it also says what its version does not
+	Recorded       bool        `json:"recorded,omitzero"`    // the recorded lane
+	Outputs        string      `json:"outputs,omitempty"`    // hash of its recorded outputs, when they are not the rows' own
+	Model          *ModelRef   `json:"model,omitzero"`       // none in the recorded lane
 	Plugins        []PluginRef `json:"plugins,omitempty"`
 	Price          *Price      `json:"price,omitzero"`
 }

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -93,6 +94,7 @@ type evaluationQuestion struct {
 type candidateQuestion struct {
 	Name     string      `json:"name"`
 	Program  string      `json:"program"`
+	Settings string      `json:"definition"`
 	Recorded bool        `json:"recorded"`
 	Outputs  string      `json:"outputs"`
 	Model    *ModelRef   `json:"model"`
@@ -105,7 +107,7 @@ func (m *Manifest) identity() (string, error) {
 	for _, e := range m.Evaluations {
 		eq := evaluationQuestion{Name: e.Name, Rows: e.Rows.Fingerprint, Repeats: e.Repeats}
 		for _, c := range e.Candidates {
-			eq.Candidates = append(eq.Candidates, candidateQuestion{c.Name, c.ProgramVersion, c.Recorded, c.Outputs, c.Model, c.Plugins})
+			eq.Candidates = append(eq.Candidates, candidateQuestion{c.Name, c.ProgramVersion, c.Definition, c.Recorded, c.Outputs, c.Model, c.Plugins})
 		}
 		q.Evaluations = append(q.Evaluations, eq)
 	}
@@ -150,7 +152,20 @@ func (m *Manifest) write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("writing the manifest: %w", err)
 	}
-	return os.WriteFile(filepath.Join(dir, manifestFile), append(text, '\n'), 0o600)
+	// A manifest that is cut short would orphan the answers beside it.
+	f, err := os.CreateTemp(dir, "."+manifestFile+".*.tmp")
+	if err != nil {
+		return fmt.Errorf("writing the manifest: %w", err)
+	}
+	_, err = f.Write(append(text, '\n'))
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, manifestFile))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing the manifest: %w", err), os.Remove(f.Name()))
+	}
+	return nil
 }
 
 // readManifest reads the manifest of the run in a folder.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"evalrun/datasets"
@@ -37,6 +38,8 @@ type Intake struct {
 	Input   int            // rows that were read; 0 means those of the plan and those left out
 	Rated   int            // of them, rows that a rating made usable; 0 when rows are not made of ratings
 	LeftOut map[string]int // rows that are not asked, by reason
+
+	Warnings []string // doubts about the rows, for the evaluation
 }
 
 // Candidate is one of the things that are compared: a program as it is asked in
@@ -84,13 +87,19 @@ type Price struct {
 	Output float64 `json:"output"`
 }
 
+// sane reports whether costs of this price are numbers.
+func (p *Price) sane() bool {
+	return p.Input >= 0 && p.Input <= 1e6 && p.Output >= 0 && p.Output <= 1e6
+}
+
 // Errors to tell apart with errors.Is. Their text is followed by what, where and
 // what to do.
 var (
 	ErrPlan   = errors.New("the plan cannot be carried out") // a mistake in the question
 	ErrRows   = errors.New("the rows cannot be used")        // the data is at fault: a row that cannot be read, an id that occurs twice
 	ErrNoRows = errors.New("no row was evaluated")           // never a success
-	ErrLedger = errors.New("the rows do not add up")         // a row was lost, or counted twice
+	ErrBusy   = errors.New("another process is carrying out this run")
+	ErrLedger = errors.New("the rows do not add up") // a row was lost, or counted twice
 )
 
 func (p *Plan) repeats() int { return max(1, p.Repeats) }
@@ -131,6 +140,9 @@ func (p *Plan) where() string {
 func (p *Plan) title(c *Candidate) string {
 	if p.Name == "" {
 		return c.Name
+	}
+	if strings.Contains(p.Name, "/") {
+		return strconv.Quote(p.Name) + "/" + c.Name // no other evaluation and candidate come to the same
 	}
 	return p.Name + "/" + c.Name
 }

@@ -31,6 +31,8 @@ type Result struct {
 	// there.
 	Failed *Failed
 
+	Plugins []PluginAct // what plugins did to the call
+
 	Requests    int            // requests that a model answered
 	Usage       pipeline.Usage // tokens of these; a count that is not known is nil
 	Cost        *float64       // price of these tokens; nil when it is not known
@@ -67,7 +69,7 @@ const (
 // lostClasses are failures that tell nothing of a candidate: the world around
 // it gave no answer.
 var lostClasses = map[string]bool{
-	"rate_limited": true, "server": true, "timeout": true, "canceled": true, "never_recorded": true,
+	"rate_limited": true, "server": true, "timeout": true, "canceled": true, "never_recorded": true, "diverged": true,
 }
 
 // take fills in what the call says.
@@ -77,6 +79,7 @@ func (r *Result) take(call *pipeline.Call, answer string) {
 	r.Seconds = call.Seconds
 	r.Cached = call.Cached()
 	r.Usage = call.Usage()
+	r.Plugins = actsOf(call)
 	for _, x := range call.Exchanges {
 		if x.Reply != nil {
 			r.Requests++

@@ -113,10 +113,13 @@ func (c *candidateCheck) row(row *datasets.Row) error {
 		}
 		return nil
 	}
-	if err := required(c.Program, row); err != nil {
-		return err
-	}
 	if c.fits {
+		return nil
+	}
+	if err := required(c.Program, row); err != nil {
+		if c.misfit == nil {
+			c.misfit = err
+		}
 		return nil
 	}
 	_, err := c.Program.Bind(pick(row.Inputs, c.inputs))

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"evalrun/datasets"
 	"evalrun/internal/columnar"
 	"evalrun/pipeline"
@@ -33,7 +35,8 @@ type Run struct {
 	Manifest Manifest
 	Again    bool // the folder was there: the run goes on, or is scored again
 
-	plans   []*Checked // nil when the run was opened to be read
+	lock    *flock.Flock // held until the run is carried out
+	plans   []*Checked   // nil when the run was opened to be read
 	process datasets.Value
 }
 
@@ -80,6 +83,9 @@ func StartRun(root string, info RunInfo, plans ...*Checked) (*Run, error) {
 		return nil, err
 	}
 	if !info.Fresh && r.takeUp(root) {
+		if err := r.acquire(); err != nil {
+			return nil, err
+		}
 		return r, m.write(r.Dir)
 	}
 	m.ID = m.folder()
@@ -92,7 +98,32 @@ func StartRun(root string, info RunInfo, plans ...*Checked) (*Run, error) {
 	} else if err != nil {
 		return nil, err
 	}
+	if err := r.acquire(); err != nil {
+		return nil, err
+	}
 	return r, m.write(r.Dir)
+}
+
+// acquire locks the run's folder: two processes that carry out one run would ask
+// everything twice and write over each other. The lock ends with the process.
+func (r *Run) acquire() error {
+	r.lock = flock.New(filepath.Join(r.Dir, ".lock"))
+	got, err := r.lock.TryLock()
+	if err != nil {
+		return fmt.Errorf("locking the run: %w", err)
+	}
+	if !got {
+		return fmt.Errorf("%w: %s: wait for it, or start over with --fresh", ErrBusy, r.Dir)
+	}
+	return nil
+}
+
+// Close gives the folder free for other processes. Evaluate does so as well.
+func (r *Run) Close() error {
+	if r.lock == nil {
+		return nil
+	}
+	return r.lock.Unlock()
 }
 
 // takeUp looks for the newest run under root that asks the same question, and
@@ -150,6 +181,8 @@ func (r *Run) Evaluate(ctx context.Context, o Options) ([]*Evaluation, error) {
 	if kept != nil {
 		defer kept.Close() // every answer was on disk before it was used
 	}
+
+	defer r.Close()
 
 	o.Run = r.Manifest.ID
 	for _, c := range r.plans {

@@ -38,6 +38,13 @@ func TestStartRunAgain(t *testing.T) {
 	if err != nil || first.Again {
 		t.Fatal(first, err)
 	}
+	// One at a time: another process would ask everything again.
+	if _, err := StartRun(root, info, plan); !errors.Is(err, ErrBusy) {
+		t.Errorf("error %v; want that the run is being carried out", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
 	info.Started = started.Add(time.Hour)
 	again, err := StartRun(root, info, plan)
 	if err != nil || again.Dir != first.Dir || !again.Again || !again.Manifest.Started.Equal(started) {

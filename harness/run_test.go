@@ -237,8 +237,12 @@ func TestRun(t *testing.T) {
 	checkLines(t, results)
 	checkCalls(t, r, results)
 
-	if w := evals[0].Warnings; len(w) != 2 || !strings.Contains(w[0], "2 of 8 rows have a weight") || !strings.Contains(w[1], "4 of the rows come from 2 conversations") {
-		t.Errorf("warnings %q; want one about weights and one about conversations", w)
+	if w := evals[0].Warnings; len(w) != 3 || !strings.Contains(w[0], "2 of 8 rows have a weight") ||
+		!strings.Contains(w[1], "the plugin hint changed calls of tuned and none of plain") || !strings.Contains(w[2], "4 of the rows come from 2 conversations") {
+		t.Errorf("warnings %q; want one about weights, one about a plugin and one about conversations", w)
+	}
+	if use := evals[0].Outcome("tuned").PluginUse; len(use) != 1 || use[0].Plugin != "hint" || use[0].Hook != "request" || use[0].Changed == 0 {
+		t.Errorf("plugins did %+v; want that hint changed requests", use)
 	}
 	// What the lines come to: of each four rows plain has 1, ½, ½, 1, tuned
 	// 1, 1, 0, 0 and the recorded lane 1, 0, 1, 0.
@@ -290,7 +294,7 @@ func checkFolder(t *testing.T, r *Run) {
 			t.Errorf("%s: %v (%v); want it readable by its owner alone", e.Name(), info, err)
 		}
 	}
-	if want := []string{"calls.jsonl", "journal", "manifest.json", "results.parquet"}; !slices.Equal(files, want) {
+	if want := []string{".lock", "calls.jsonl", "journal", "manifest.json", "results.parquet"}; !slices.Equal(files, want) {
 		t.Errorf("the folder has %v; want %v", files, want)
 	}
 
@@ -375,6 +379,7 @@ func checkLines(t *testing.T, results []Result) {
 		"r4 tuned 1": {
 			Pair: "q4", Conversation: "talk 1", Answer: datasets.Text("a4"), Scores: scores(&one, &one, ""),
 			Requests: 1, Usage: known, Cost: &three,
+			Plugins: []PluginAct{{Plugin: "hint", Version: "1.0.0", Hook: "request", Changed: true}},
 		},
 		"r1 tuned 1": {
 			Pair: "q1", Conversation: "talk 0", Answer: datasets.Text("a1"), Scores: scores(&one, &one, ""),

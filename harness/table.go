@@ -3,6 +3,8 @@ package harness
 import (
 	"fmt"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"evalrun/datasets"
 	"evalrun/internal/columnar"
 	"evalrun/pipeline"
@@ -41,6 +43,18 @@ type resultLine struct {
 	Call         *string  `parquet:"call,optional"`
 	Pair         *string  `parquet:"pair,optional"`
 	Conversation *string  `parquet:"conversation,optional"`
+
+	Plugins []pluginLine `parquet:"plugins,list"`
+}
+
+type pluginLine struct {
+	Plugin      string `parquet:"plugin"`
+	Version     string `parquet:"version"`
+	Hook        string `parquet:"hook"`
+	Changed     bool   `parquet:"changed"`
+	Instruction bool   `parquet:"instruction"`
+	Blocked     bool   `parquet:"blocked"`
+	Failed      bool   `parquet:"failed"`
 }
 
 type scoreLine struct {
@@ -68,6 +82,9 @@ func (r *Result) line() resultLine {
 		}
 		l.Scores = append(l.Scores, scoreLine{s.Metric, s.Value, some(s.Feedback)})
 	}
+	for _, a := range r.Plugins {
+		l.Plugins = append(l.Plugins, pluginLine(a))
+	}
 	if f := r.Failed; f != nil {
 		l.Error, l.ErrorClass, l.ErrorType, l.ErrorCode = &f.Message, &f.Class, &f.Type, some(f.Code)
 	}
@@ -89,16 +106,20 @@ func (l *resultLine) result() (Result, error) {
 		if v.text == nil {
 			continue
 		}
-		var err error
-		if *v.to, err = datasets.ParseValue(*v.text); err != nil {
-			return r, fmt.Errorf("row %s, candidate %s, repeat %d: answer: %w", l.Row, l.Candidate, l.Repeat, err)
+		// A recorded answer is kept as it was, also where a number of it fits no float64.
+		if !jsontext.Value(*v.text).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) {
+			return r, fmt.Errorf("row %s, candidate %s, repeat %d: its answer is not JSON", l.Row, l.Candidate, l.Repeat)
 		}
+		*v.to = datasets.RawValue(*v.text)
 	}
 	if l.Seconds != nil {
 		r.Seconds = *l.Seconds
 	}
 	for _, s := range l.Scores {
 		r.Scores = append(r.Scores, Scored{s.Metric, s.Value, text(s.Feedback)})
+	}
+	for _, a := range l.Plugins {
+		r.Plugins = append(r.Plugins, PluginAct(a))
 	}
 	if l.ErrorClass != nil {
 		r.Failed = &Failed{Class: *l.ErrorClass, Type: text(l.ErrorType), Code: text(l.ErrorCode), Message: text(l.Error)}

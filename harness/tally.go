@@ -44,6 +44,7 @@ type lane struct {
 	lacking []bool    // some answer has no score
 
 	usage   Usage
+	plugins []PluginUse
 	seconds []float64 // of calls that were not cached
 }
 
@@ -145,6 +146,7 @@ func (l *lane) measure(r *Result) {
 			plus(&m.Spent, r.Cost)
 		}
 	}
+	l.use(r.Plugins)
 	u := &l.usage
 	if r.usageUnknown() {
 		u.Unknown++
@@ -180,6 +182,7 @@ func (t *tally) finish() (*Evaluation, error) {
 	if err := e.Ledger.Check(); err != nil {
 		return e, err
 	}
+	e.Warnings = append(e.Warnings, t.pluginDoubts()...)
 	if w := t.conversations(); w != "" {
 		e.Warnings = append(e.Warnings, w)
 	}
@@ -222,7 +225,7 @@ func (t *tally) finishLane(l *lane) error {
 		}
 		out.Metrics[name] = Summary{interval, lacking[j]}
 	}
-	out.Usage = l.usage
+	out.Usage, out.PluginUse = l.usage, l.plugins
 	out.Measured.Latency = latency(l.seconds)
 	return nil
 }

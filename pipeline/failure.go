@@ -28,6 +28,7 @@ const (
 	TypeTimeout     = "TimeoutError"     // no answer in time
 	TypeRefusal     = "RefusalError"     // the provider refused the request
 	TypeNotRecorded = "NotRecordedError" // a recorded model was asked what it never answered
+	TypeDiverged    = "DivergedError"    // the journal has an answer to another request at this place
 	TypeCancelled   = "Cancelled"        // the call was cancelled
 )
 
@@ -61,7 +62,7 @@ var classes = map[string]string{
 	TypePlugin: "plugin", TypeInterface: "interface", TypeProgram: "program", TypeReply: "unreadable",
 	TypeTool: "tool", TypeStepLimit: "steps", TypeApproval: "approval", TypeRateLimit: "rate_limited",
 	TypeServer: "server", TypeTimeout: "timeout", TypeRefusal: "refused",
-	TypeNotRecorded: "never_recorded", TypeCancelled: "canceled",
+	TypeNotRecorded: "never_recorded", TypeDiverged: "diverged", TypeCancelled: "canceled",
 }
 
 // Failf makes a Failure of a type and code.

@@ -114,6 +114,9 @@ func (s *stage) play(t testing.TB) (*harness.Evaluation, []harness.Result, map[s
 				out.Failures[class]++
 			}
 		}
+		for _, p := range l.Plugins {
+			out.PluginUse = append(out.PluginUse, harness.PluginUse{Plugin: p.Name, Version: p.Version, Hook: "before_call", Changed: s.rows, Instruction: 1, Blocked: 2, Failed: 1})
+		}
 		for m, name := range s.metrics {
 			r, err := stats.Range(by[m])
 			if err != nil {
@@ -320,7 +323,7 @@ func betterStage() *stage {
 				func(i, _ int) reply { return choose(direct(spread(i)), i) },
 			},
 			{
-				harness.CandidateFacts{Name: "cot", Program: "shop:route", ProgramVersion: "sha256:" + strings.Repeat("2e", 32), Model: model("small", "openai"), Plugins: []harness.PluginRef{{Name: "trim", Version: "1.0.0"}}, Price: &harness.Price{Input: 0.4, Output: 1.6}},
+				harness.CandidateFacts{Name: "cot", Program: "shop:route", ProgramVersion: "sha256:" + strings.Repeat("2e", 32), Definition: "sha256:" + strings.Repeat("2d", 32), Model: model("small", "openai"), Plugins: []harness.PluginRef{{Name: "trim", Version: "1.0.0"}}, Price: &harness.Price{Input: 0.4, Output: 1.6}},
 				func(i, _ int) reply {
 					switch spread(i) { // rows that both have wrong anyway
 					case 231, 240:

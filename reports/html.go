@@ -81,6 +81,7 @@ type pageSection struct {
 	Changes   []pageChanges
 	Failures  []failure
 	Account   string
+	Plugins   []pagePlugin
 	Ledger    pageLedger
 	Effort    []pageEffort
 }
@@ -107,6 +108,8 @@ type pageState struct {
 	Name   string
 	Counts []string
 }
+
+type pagePlugin struct{ Candidate, Plugin, Hook, Changed, Instruction, Blocked, Failed, Answers string }
 
 type pageEffort struct{ Candidate, Answers, In, Out, Cost, Median, P95 string }
 
@@ -160,7 +163,7 @@ func (r *Report) section(e *Evaluation, id string, several bool) pageSection {
 	s := pageSection{
 		ID: id, Title: e.Name, Head: diffHead(e.lines), Level: level(e.Statistics), Compared: len(e.Comparisons) > 0,
 		Several: len(e.Metrics) > 1, Legend: legend([]*Evaluation{e}), Failures: e.failures, Account: upper(e.account()),
-		Ledger: e.ledger(), Effort: e.effort(),
+		Ledger: e.ledger(), Effort: e.effort(), Plugins: e.plugins(),
 	}
 	if !several {
 		s.Title = "Candidates"
@@ -194,6 +197,20 @@ func (r *Report) section(e *Evaluation, id string, several bool) pageSection {
 		s.Changes = append(s.Changes, pageChanges{changes: c, ID: fmt.Sprintf("%s-c%d", id, j+1), Open: !several, Left: c.Total() - len(c.Rows)})
 	}
 	return s
+}
+
+// plugins lists what plugins did, by candidate.
+func (e *Evaluation) plugins() []pagePlugin {
+	var list []pagePlugin
+	for _, out := range e.Candidates {
+		for _, u := range out.PluginUse {
+			list = append(list, pagePlugin{
+				out.Name, strings.TrimSpace(u.Plugin + " " + u.Version), u.Hook,
+				count(u.Changed), count(u.Instruction), count(u.Blocked), count(u.Failed), count(out.Measured.Answers),
+			})
+		}
+	}
+	return list
 }
 
 // ledger lays the ledger out as a table: a line for each state, a column for each

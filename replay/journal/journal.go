@@ -336,7 +336,7 @@ func (m *journaled) Generate(ctx context.Context, req *pipeline.Request) (*pipel
 	}
 	if ok {
 		if e.Hash != hash {
-			return nil, pipeline.Failf(pipeline.TypeServer, "diverged",
+			return nil, pipeline.Failf(pipeline.TypeDiverged, "diverged",
 				"the journal has an answer to another request at this place: something that shapes requests changed or is not deterministic; start over with --fresh")
 		}
 		if f := e.Failure; f != nil {

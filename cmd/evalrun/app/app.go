@@ -16,8 +16,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -83,10 +85,15 @@ func Main(ctx context.Context, args []string, stdio Stdio, opts ...Option) (code
 	}
 	defer func() {
 		if p := recover(); p != nil {
+			if e.json {
+				_ = e.printJSON(map[string]any{"error": map[string]any{"message": fmt.Sprint(p)}, "exit": map[string]any{"code": ExitBug, "meaning": meaning[ExitBug]}})
+			}
 			fmt.Fprintf(stdio.Err, "evalrun: %v\n\n%s\nevalrun: exit %d: %s\n", p, debug.Stack(), ExitBug, meaning[ExitBug])
 			code = ExitBug
 		}
 	}()
+	// A failure is an object too, also one that happens before flags are read.
+	e.json = slices.Contains(args, "--json")
 	if err := loadDotEnv(); err != nil {
 		return e.finish(exit(ExitUsage, err))
 	}
@@ -101,7 +108,8 @@ func Main(ctx context.Context, args []string, stdio Stdio, opts ...Option) (code
 func loadDotEnv() error {
 	err := godotenv.Load()
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf(".env: %w", err)
+		// The library's message quotes the file, which holds secrets.
+		return errors.New("the file .env in the working directory is not lines of NAME=VALUE: mend it or take it away")
 	}
 	return nil
 }
@@ -127,6 +135,7 @@ func (e *env) interruptible(ctx context.Context) (context.Context, func()) {
 		}
 		select {
 		case <-signals:
+			signal.Stop(signals) // a third one ends the process, whatever hangs
 			cancel()
 		case <-watching.Done():
 		}
@@ -148,7 +157,7 @@ func (e *env) finish(err error) int {
 	if e.json {
 		_ = e.printJSON(map[string]any{"error": map[string]any{"message": err.Error()}, "exit": map[string]any{"code": code, "meaning": meaning[code]}})
 	}
-	fmt.Fprintf(e.Err, "evalrun: %v\nevalrun: exit %d: %s\n", err, code, meaning[code])
+	fmt.Fprintf(e.Err, "evalrun: %s\nevalrun: exit %d: %s\n", visible(err.Error()), code, meaning[code])
 	return code
 }
 
@@ -276,12 +285,32 @@ func (e *env) printJSON(v any) error {
 	if err != nil {
 		return err
 	}
-	return e.print(string(b) + "\n")
+	return e.printRaw(string(b) + "\n")
 }
 
-func (e *env) print(s string) error {
+// print writes text for a person: what came from data cannot steer a terminal.
+func (e *env) print(s string) error { return e.printRaw(visible(s)) }
+
+func (e *env) printRaw(s string) error {
 	_, err := io.WriteString(e.Out, s)
 	return err
+}
+
+// warn tells a person of a doubt.
+func (e *env) warn(s string) { fmt.Fprintf(e.Err, "evalrun: warning: %s\n", visible(s)) }
+
+// visible writes control characters, and those that turn the direction of text,
+// as what they are: names and messages come from anywhere.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
 }
 
 // terminal returns the width of w when it is a terminal that may be decorated.

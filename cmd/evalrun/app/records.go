@@ -129,11 +129,11 @@ func (e *env) recordsHead(c *cli.Context, paths string) (err error) {
 			}
 		}
 	}
-	if e.json {
-		return e.printJSON(map[string]any{"records": append([]datasets.Value{}, lines...)})
+	if len(lines) > 0 && e.json {
+		return e.printJSON(map[string]any{"records": lines})
 	}
 	for _, line := range lines {
-		if err := e.print(line.JSON() + "\n"); err != nil {
+		if err := e.printRaw(line.JSON() + "\n"); err != nil {
 			return err
 		}
 	}
@@ -190,7 +190,7 @@ func writeStats(w io.Writer, s *replay.Stats) error {
 			fmt.Fprintf(&b, "%s %s: %d\n", list.name, orUnknown(c.Name), c.Count)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, visible(b.String()))
 	return err
 }
 

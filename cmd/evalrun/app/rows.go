@@ -76,7 +76,7 @@ func (e *env) rowsCommand() *cli.Command {
 				fmt.Fprintf(e.Err, "evalrun: %d rows; left out: %s\n", rated.Len(), rated.AppendLeftOutJSON(nil))
 			}
 			for _, warning := range rated.Warnings {
-				fmt.Fprintf(e.Err, "evalrun: warning: %s\n", warning)
+				e.warn(warning)
 			}
 			printSkipped(e.Err, src.Skipped())
 			if err := rated.Empty(); err != nil {
@@ -165,12 +165,7 @@ func (e *env) writeRowTable(w io.Writer, rated *replay.Rated) error {
 
 // clip makes a value fit in a cell: on one line, without control characters, cut.
 func clip(s string, width int) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)
+	s = visible(strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(s))
 	if utf8.RuneCountInString(s) <= width {
 		return s
 	}

@@ -48,8 +48,8 @@ func (e *env) runCommand() *cli.Command {
 					return usagef("--max-errors: %v", err)
 				}
 			}
-			if n := c.Int("concurrency"); n < 0 {
-				return usagef("--concurrency: %d is less than 0", n)
+			if n := c.Int("concurrency"); n < 0 || n > mostWorkers {
+				return usagef("--concurrency: %d is not from 1 to %d", n, mostWorkers)
 			} else if n > 0 {
 				s.Limits.Concurrency = workers(n)
 			}
@@ -75,6 +75,7 @@ func (e *env) run(ctx context.Context, s *spec, root string, fresh, dry bool) (e
 	if err != nil {
 		return harnessError(fmt.Errorf("the run's folder: %w", err))
 	}
+	defer func() { err = errors.Join(err, run.Close()) }()
 	if run.Again {
 		// The reports of before are of other results than those to come.
 		for _, f := range reports.Formats() {
@@ -83,6 +84,11 @@ func (e *env) run(ctx context.Context, s *spec, root string, fresh, dry bool) (e
 			}
 		}
 		fmt.Fprintf(e.Err, "evalrun: the same question as %s: going on there (--fresh starts over)\n", run.Dir)
+	}
+	for _, p := range plans {
+		for _, w := range p.Warnings() {
+			e.warn(title(p.Plan().Name, w))
+		}
 	}
 	var progress harness.Progress
 	done := e.showProgress(ctx, &progress)
@@ -106,13 +112,16 @@ func (e *env) run(ctx context.Context, s *spec, root string, fresh, dry bool) (e
 	if err := e.printReport(report, run.Dir); err != nil {
 		return errors.Join(runErr, err)
 	}
-	return runErr
+	if runErr != nil {
+		return e.said(runErr)
+	}
+	return nil
 }
 
 // runInfo is what only the command knows of a run.
 func (e *env) runInfo(s *spec) harness.RunInfo {
 	info := harness.RunInfo{
-		Name: s.Name, Started: e.now().UTC(), Spec: canon.Hash(s.data), Tools: "recorded",
+		Name: s.Name, Seed: s.seed(), Started: e.now().UTC(), Spec: canon.Hash(s.data), Tools: "recorded",
 		Versions: map[string]string{"evalrun": Version(), "go": runtime.Version()},
 		Host:     map[string]string{"os": runtime.GOOS, "arch": runtime.GOARCH},
 	}
@@ -122,6 +131,19 @@ func (e *env) runInfo(s *spec) harness.RunInfo {
 		}
 	}
 	return info
+}
+
+// seed is the run's: the one at the top, or of the first evaluation that has one.
+func (s *spec) seed() uint64 {
+	if s.Seed != nil {
+		return *s.Seed
+	}
+	for _, e := range s.Evaluations {
+		if e.Seed != nil {
+			return *e.Seed
+		}
+	}
+	return 0
 }
 
 // tooManyFailed is the error of a run of which more rows failed than allowed.
@@ -176,7 +198,11 @@ func (e *env) printReport(report *reports.Report, dir string) error {
 	if dir == "" {
 		return nil
 	}
-	fmt.Fprintf(e.Err, "evalrun: the run is in %s; open %s/report.html to see the rows that changed\n", dir, dir)
+	see := ""
+	if page := filepath.Join(dir, "report.html"); exist("page", []string{page}) == nil {
+		see = "; open " + page + " to see the rows that changed"
+	}
+	fmt.Fprintf(e.Err, "evalrun: the run is in %s%s\n", dir, see)
 	return nil
 }
 

@@ -35,8 +35,17 @@ func (w *wiring) rows(ctx context.Context, e *evaluationSpec, program string, q 
 			delete(left, reason)
 		}
 	}
-	intake := harness.Intake{Input: rated.Len() + len(rated.Left), Rated: rated.Len(), LeftOut: left}
-	rows, err := choose(rated, e.Rows, intake.LeftOut)
+	intake := harness.Intake{Input: rated.Len() + len(rated.Left), Rated: rated.Len(), LeftOut: left, Warnings: rated.Warnings}
+	for _, skip := range src.Skipped() {
+		intake.Warnings = append(intake.Warnings, "of the records "+skip.String())
+	}
+	filter := e.Rows
+	if filter.pair() != "" {
+		// The limit is of pairs: see pair.
+		unlimited := *filter
+		unlimited.Limit, filter = 0, &unlimited
+	}
+	rows, err := choose(rated, filter, intake.LeftOut)
 	if err != nil {
 		return nil, harness.Intake{}, err
 	}
@@ -166,6 +175,10 @@ func (w *wiring) pair(ctx context.Context, e *evaluationSpec, p *harness.Plan) e
 		}
 		if slices.ContainsFunc(lanes, func(lane map[string]datasets.Values) bool { _, has := lane[key]; return !has }) {
 			p.Intake.LeftOut["rows.pair"]++
+			continue
+		}
+		if e.Rows.Limit > 0 && len(common) == int(e.Rows.Limit) {
+			p.Intake.LeftOut["rows.limit"]++
 			continue
 		}
 		common = append(common, i)

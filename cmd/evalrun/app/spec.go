@@ -113,8 +113,10 @@ func texts(list []text) []string {
 	return s
 }
 
-// positive is a whole number from 1; 0 when it is not given.
+// positive is a whole number from 1 to most; 0 when it is not given.
 type positive int
+
+const most = 1_000_000
 
 func (c *positive) DecodeConf(n conf.Node) error {
 	var i int
@@ -123,6 +125,9 @@ func (c *positive) DecodeConf(n conf.Node) error {
 	}
 	if i < 1 {
 		return n.Errorf("%d is less than 1", i)
+	}
+	if i > most {
+		return n.Errorf("%d is more than %d", i, most)
 	}
 	*c = positive(i)
 	return nil
@@ -135,8 +140,16 @@ func (w *workers) DecodeConf(n conf.Node) error {
 	if s, ok := n.Text(); ok && s == "auto" {
 		return nil
 	}
-	return (*positive)(w).DecodeConf(n)
+	if err := (*positive)(w).DecodeConf(n); err != nil {
+		return err
+	}
+	if *w > mostWorkers {
+		return n.Errorf("%d at once is more than %d", *w, mostWorkers)
+	}
+	return nil
 }
+
+const mostWorkers = 10_000
 
 // margin is the smallest difference that would matter, in units of the score; 0
 // when it is not given.
@@ -257,6 +270,9 @@ func loadSpec(file string, getenv func(string) (string, bool)) (*spec, error) {
 func (s *spec) complete(node conf.Node) error {
 	if t := s.Tools; t != "" && t != "recorded" {
 		return node.Member("tools").Errorf("tools: %s is not built yet; programs with tools are refused, and recorded is the only policy", t)
+	}
+	if list := node.Member("evaluations"); !list.IsZero() && len(s.Evaluations) == 0 {
+		return list.Errorf("evaluations is empty: list at least one, or leave the key out")
 	}
 	if err := checkFormats(s.Report.Formats); err != nil {
 		return err
