@@ -18,6 +18,9 @@ type Caller struct {
 	Lookup       func(name string) (LM, error) // finds the model a before_call change names; nil when there is no other
 	Conversation Layer                         // plugins around every call, as a conversation would have them
 	Process      Layer                         // the host's plugins, outermost
+	Approval     *Plugin                       // whose tool_call handlers run last, whatever the layers say; nil asks nobody
+	Tools        Toolbox                       // runs what programs' tools do; nil refuses programs with tools
+	MaxSteps     int                           // how many requests a call with tools may make, those about an unreadable reply apart; 0 means 8
 	Facts        *Facts                        // what the models can do; nil means ProbeFacts
 	Timeout      time.Duration                 // of a call; one that takes longer fails; 0 is none
 	Retries      int                           // further requests after a reply that could not be read; a deterministic LM gets none
@@ -33,6 +36,30 @@ type Ask struct {
 	Inputs  datasets.Values
 	Context datasets.Context
 	Tags    datasets.Values // who calls
+	Notes   Notebook        // entries its plugins may read and keep; nil for none
+	Turn    *TurnCall       // the conversation's turn this call answers; nil for a plain call
+
+	outer *nesting // the call whose tool makes this one; nil for an outermost call
+}
+
+// TurnCall places a call in a conversation's turn.
+type TurnCall struct {
+	Conversation string
+	Turn         string
+	Parent       string    // the turn it continues; "" for none
+	Attempt      int       // which one at the turn this is: from 1, more when it was resumed
+	Changes      []Applied // what turn_start and context handlers changed
+	Saw          []Saw     // what it is shown, as records keep it
+	Log          TurnLog   // what is kept of it, to resume it
+}
+
+// Saw is one earlier call that a call is shown, or with SawOf, everything that
+// call saw.
+type Saw struct {
+	Call    string
+	SawOf   string
+	Steps   bool
+	Without []string
 }
 
 // shaped is a call on its way: what the program, the conversation and the
@@ -65,6 +92,12 @@ func (c *Caller) Ask(ctx context.Context, p *Program, in Ask) (*Call, error) {
 		}
 	}
 	call.Root = call.ID
+	if in.outer != nil {
+		call.Parent, call.Root = in.outer.call.ID, in.outer.call.Root
+	}
+	if in.Turn != nil {
+		call.Turn, call.Changes = in.Turn, slices.Clone(in.Turn.Changes)
+	}
 	call.Sections = in.Context.Sections
 	if len(in.Context.Earlier) > 0 {
 		call.SawOf = in.Context.Of
@@ -101,7 +134,7 @@ func (c *Caller) within(ctx context.Context, call *Call, in Ask) error {
 
 func (c *Caller) ask(ctx context.Context, call *Call, in Ask) error {
 	p := call.Program
-	if f := p.unsupported(); f != nil {
+	if f := p.unsupported(c.Tools); f != nil {
 		return f
 	}
 	inputs, err := p.Bind(in.Inputs)
@@ -114,18 +147,21 @@ func (c *Caller) ask(ctx context.Context, call *Call, in Ask) error {
 		sections: slices.Clone(in.Context.Sections), lm: c.LM, tools: p.toolNames(),
 	}
 	plugins := Order(c.layers(ctx, p))
-	if err := c.beforeCall(ctx, plugins, s, call); err != nil {
+	if err := c.beforeCall(ctx, plugins, s, call, &in); err != nil {
 		return err
 	}
 	call.LM = s.lm.Name
 	if f := s.unreachable(); f != nil {
 		return f
 	}
+	if f := s.unequipped(c.Tools); f != nil {
+		return f
+	}
 	req, err := p.Render(s.rendering(in.Context, c.facts()))
 	if err != nil {
 		return err
 	}
-	return c.converse(ctx, plugins, s, call, req)
+	return c.converse(ctx, plugins, s, call, &in, req)
 }
 
 func (c *Caller) facts() Facts {
@@ -137,13 +173,17 @@ func (c *Caller) facts() Facts {
 
 // beforeCall runs the handlers of before_call in order, each on what the ones
 // before it left.
-func (c *Caller) beforeCall(ctx context.Context, plugins []*Plugin, s *shaped, call *Call) error {
+func (c *Caller) beforeCall(ctx context.Context, plugins []*Plugin, s *shaped, call *Call, in *Ask) error {
 	for _, p := range plugins {
 		for _, handle := range p.beforeCall {
-			change, err := handle(ctx, &CallEvent{
+			event := &CallEvent{
 				Instruction: s.instruction, Function: s.program.Name(), Program: s.program.Version(),
-				Path: call.Site.Path, LM: s.lm.Name, shape: s,
-			})
+				Path: call.Site.Path, LM: s.lm.Name, notes: notes{in.Notes, p.name}, shape: s,
+			}
+			if turn := in.turn(); turn != nil {
+				event.Conversation, event.Turn = turn.Conversation, turn.Turn
+			}
+			change, err := handle(ctx, event)
 			if err != nil {
 				return p.handlerFailed(HookBeforeCall, err)
 			}
@@ -266,37 +306,6 @@ func (s *shaped) rendering(shown datasets.Context, facts Facts) Rendering {
 	}
 }
 
-// converse sends the request and reads the reply, asking again when the reply
-// could not be read.
-func (c *Caller) converse(ctx context.Context, plugins []*Plugin, s *shaped, call *Call, req *Request) error {
-	retries := c.Retries
-	if s.lm.Deterministic {
-		retries = 0
-	}
-	for try := 0; ; try++ {
-		req.Site = call.Site
-		req.Site.Try = try
-		sent, changes, err := replaceRequest(ctx, plugins, s, call.Site.Path, req)
-		if err != nil {
-			return err
-		}
-		call.Changes = append(call.Changes, changes...)
-		reply, err := c.exchange(ctx, s.lm, call, sent, len(changes) > 0)
-		if err != nil {
-			return err
-		}
-		outputs, err := s.program.Read(reply.Text, reply.Finish, c.facts())
-		if err == nil {
-			call.Outputs = outputs
-			return nil
-		}
-		if try >= retries {
-			return err
-		}
-		req = s.program.askAgain(req, reply, failureOf(err))
-	}
-}
-
 // replaceRequest runs the request handlers in order.
 func replaceRequest(ctx context.Context, plugins []*Plugin, s *shaped, path string, req *Request) (*Request, []Applied, error) {
 	var changes []Applied
@@ -332,13 +341,21 @@ func (r *Request) check(p *Plugin) *Failure {
 	return f
 }
 
-// exchange asks the model and keeps the exchange in the call, failed or not.
-func (c *Caller) exchange(ctx context.Context, lm LM, call *Call, req *Request, wasReplaced bool) (*Reply, error) {
+// exchange asks the model and keeps the exchange in the call, failed or not. A
+// reply that the turn's log has is taken from there, and any other is in it before
+// it is used.
+func (c *Caller) exchange(ctx context.Context, lm LM, call *Call, req *Request, wasReplaced bool, log TurnLog) (*Reply, error) {
 	x := Exchange{Request: req, Started: c.Now(), Replaced: wasReplaced}
 	if !wasReplaced {
 		x.Hash = req.Hash()
 	}
-	reply, err := lm.Model.Generate(ctx, req)
+	var reply *Reply
+	var err error
+	if log == nil {
+		reply, err = lm.Model.Generate(ctx, req)
+	} else {
+		reply, err = logged(ctx, lm.Model, req, log)
+	}
 	x.Seconds = c.Now().Sub(x.Started).Seconds()
 	if err != nil {
 		x.Failure = failureOf(err)
@@ -354,6 +371,21 @@ func (c *Caller) exchange(ctx context.Context, lm LM, call *Call, req *Request, 
 	return reply, nil
 }
 
+// logged answers from a turn's log, or asks and keeps the reply there.
+func logged(ctx context.Context, model Model, req *Request, log TurnLog) (*Reply, error) {
+	key := req.Hash()
+	if kept, ok := log.Reply(key); ok {
+		reply := *kept
+		reply.Cached = true
+		return &reply, nil
+	}
+	reply, err := model.Generate(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return reply, log.KeepReply(key, reply)
+}
+
 // handlerFailed is the failure of a handler that raised. A Failure passes
 // unchanged; any other error is plugin-failed: the change it was meant to make
 // did not happen, and the call must not go on as if it had.
@@ -361,8 +393,16 @@ func (p *Plugin) handlerFailed(hook Hook, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+	if fatal, ok := errors.AsType[*Fatal](err); ok {
+		return fatal
+	}
 	var f *Failure
-	if errors.As(err, &f) && hook != HookRequest {
+	if errors.As(err, &f) && (hook != HookRequest || f.Code == "plugin-change") {
+		if f.Type == TypePlugin && f.Plugin == "" {
+			named := *f
+			named.Plugin, named.Hook = p.name, hook
+			return &named
+		}
 		return f
 	}
 	failed := p.failf("plugin-failed", "%v", err)

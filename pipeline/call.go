@@ -23,6 +23,9 @@ type Call struct {
 	Sections         []string        // what its conversation gave it
 	Changes          []Applied       // what plugins changed, in order
 	Tags             datasets.Values // who called
+	Steps            []datasets.Step // the model's and the tools' steps in order, as records keep them; nil for a plain call that ran no tool
+	Inside           []*Call         // the calls its tools made, in order
+	Turn             *TurnCall       // the conversation's turn it answered; nil for a plain call
 }
 
 // Journal remembers calls across processes.

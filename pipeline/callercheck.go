@@ -4,7 +4,7 @@ package pipeline
 // so that nobody learns it from a run in which every row failed. The error is a
 // *[Failure].
 func (c *Caller) Check(p *Program) error {
-	if f := p.unsupported(); f != nil {
+	if f := p.unsupported(c.Tools); f != nil {
 		return f
 	}
 	return nil

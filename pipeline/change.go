@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"evalrun/datasets"
 )
 
@@ -92,7 +90,7 @@ func (p *Plugin) applied(hook Hook, change datasets.Value) Applied {
 
 // object is the change as data: its set fields.
 func (c *Change) object() datasets.Value {
-	b, err := json.Marshal(c, json.Deterministic(true))
+	b, err := marshal(c)
 	if err != nil { // every field is text or a value that was JSON already
 		panic("pipeline: a change has no JSON form: " + err.Error())
 	}

@@ -56,7 +56,7 @@ type toolDef struct {
 	Name        string    `conf:"name,required"`
 	Description *string   `conf:"description"`
 	Parameters  conf.Node `conf:"parameters,required"`
-	Effects     conf.Node `conf:"effects"`
+	Effects     *Effects  `conf:"effects"`
 }
 
 type demoDef struct {
@@ -206,27 +206,43 @@ func (f *Field) optional(optional bool, code string) error {
 	return nil
 }
 
-func parseTools(nodes []conf.Node, fields []Field) ([]toolDefinition, error) {
-	var tools []toolDefinition
+func parseTools(nodes []conf.Node, fields []Field) ([]ToolDefinition, error) {
+	var tools []ToolDefinition
 	for _, n := range nodes {
 		var d toolDef
 		if err := conf.Decode(n, &d); err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(tools, func(t toolDefinition) bool { return t.Name == d.Name }) {
+		if slices.ContainsFunc(tools, func(t ToolDefinition) bool { return t.Name == d.Name }) {
 			return nil, n.Errorf("two tools are called %s", d.Name)
 		}
 		if d.Parameters.Kind() != conf.Map {
 			return nil, d.Parameters.Errorf("the parameters of %s must be a JSON Schema of an object", d.Name)
 		}
-		tools = append(tools, toolDefinition{Tool{d.Name, text(d.Description), value(d.Parameters)}, value(d.Effects)})
-	}
-	for _, f := range fields {
-		if tools != nil && (f.Name == "tools" || f.Name == "calls") {
-			return nil, nodes[0].Errorf("a program with tools has fields tools and calls of its own; call the field %s something else", f.Name)
+		tool := ToolDefinition{Tool: Tool{d.Name, text(d.Description), value(d.Parameters)}}
+		if d.Effects != nil {
+			if tool.Effects = *d.Effects; tool.Effects != EffectsRead && tool.Effects != EffectsChange {
+				return nil, n.Member("effects").Errorf("effects is %s or %s; leave it out when it is not known, which counts as %[2]s", EffectsRead, EffectsChange)
+			}
 		}
+		tools = append(tools, tool)
+	}
+	if name := toolField(fields); name != "" && tools != nil {
+		return nil, nodes[0].Errorf("a program with tools has fields tools and calls of its own; call the field %s something else", name)
 	}
 	return tools, nil
+}
+
+// toolField is the first field that a program with tools cannot have; "" for none.
+func toolField(sides ...[]Field) string {
+	for _, fields := range sides {
+		for _, f := range fields {
+			if f.Name == "tools" || f.Name == "calls" {
+				return f.Name
+			}
+		}
+	}
+	return ""
 }
 
 func parseDemos(nodes []conf.Node) ([]Demo, error) {
@@ -263,8 +279,8 @@ func (p *Program) Definition() datasets.Value {
 		var tools []datasets.Value
 		for _, t := range p.tools {
 			m := []member{{"name", datasets.Text(t.Name)}, {"description", datasets.Text(t.Description)}, {"parameters", t.Parameters}}
-			if !t.effects.IsZero() {
-				m = append(m, member{"effects", t.effects})
+			if t.Effects != "" {
+				m = append(m, member{"effects", datasets.Text(string(t.Effects))})
 			}
 			tools = append(tools, object(m))
 		}

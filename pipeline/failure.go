@@ -16,20 +16,21 @@ type Failure struct {
 
 // The types of failures, as records spell them.
 const (
-	TypePlugin      = "PluginError"      // a plugin was refused or failed
-	TypeInterface   = "InterfaceError"   // inputs that do not fit the program
-	TypeProgram     = "ProgramError"     // a definition that cannot be used
-	TypeReply       = "ReplyError"       // a reply that could not be read
-	TypeTool        = "ToolError"        // a tool that could not be used
-	TypeStepLimit   = "StepLimit"        // more requests than the call may make
-	TypeApproval    = "ApprovalError"    // a person's approval was needed and not to be had
-	TypeRateLimit   = "RateLimitError"   // the provider throttled
-	TypeServer      = "ServerError"      // the provider failed
-	TypeTimeout     = "TimeoutError"     // no answer in time
-	TypeRefusal     = "RefusalError"     // the provider refused the request
-	TypeNotRecorded = "NotRecordedError" // a recorded model was asked what it never answered
-	TypeDiverged    = "DivergedError"    // the journal has an answer to another request at this place
-	TypeCancelled   = "Cancelled"        // the call was cancelled
+	TypePlugin       = "PluginError"       // a plugin was refused or failed
+	TypeInterface    = "InterfaceError"    // inputs that do not fit the program
+	TypeProgram      = "ProgramError"      // a definition that cannot be used
+	TypeReply        = "ReplyError"        // a reply that could not be read
+	TypeTool         = "ToolError"         // a tool that could not be used
+	TypeStepLimit    = "StepLimit"         // more requests than the call may make
+	TypeApproval     = "ApprovalError"     // a person's approval was needed and not to be had
+	TypeConversation = "ConversationError" // a conversation, or its turn, could not do what was asked of it
+	TypeRateLimit    = "RateLimitError"    // the provider throttled
+	TypeServer       = "ServerError"       // the provider failed
+	TypeTimeout      = "TimeoutError"      // no answer in time
+	TypeRefusal      = "RefusalError"      // the provider refused the request
+	TypeNotRecorded  = "NotRecordedError"  // a recorded model was asked what it never answered
+	TypeDiverged     = "DivergedError"     // the journal has an answer to another request at this place
+	TypeCancelled    = "Cancelled"         // the call was cancelled
 )
 
 // Error is the message, after the code and the plugin and hook when there are any.
@@ -50,7 +51,8 @@ func (f *Failure) Error() string {
 
 // Class says in one word how reports group the failure: "unreadable",
 // "refused", "tool", "plugin", "interface", "rate_limited", "timeout",
-// "server", "never_recorded", "canceled", "program", "steps" or "approval".
+// "server", "never_recorded", "canceled", "program", "steps", "approval" or
+// "conversation".
 func (f *Failure) Class() string {
 	if c, ok := classes[f.Type]; ok {
 		return c
@@ -60,7 +62,7 @@ func (f *Failure) Class() string {
 
 var classes = map[string]string{
 	TypePlugin: "plugin", TypeInterface: "interface", TypeProgram: "program", TypeReply: "unreadable",
-	TypeTool: "tool", TypeStepLimit: "steps", TypeApproval: "approval", TypeRateLimit: "rate_limited",
+	TypeTool: "tool", TypeStepLimit: "steps", TypeApproval: "approval", TypeConversation: "conversation", TypeRateLimit: "rate_limited",
 	TypeServer: "server", TypeTimeout: "timeout", TypeRefusal: "refused",
 	TypeNotRecorded: "never_recorded", TypeDiverged: "diverged", TypeCancelled: "canceled",
 }

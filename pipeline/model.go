@@ -18,6 +18,7 @@ type Model interface {
 // Reply is a model's answer to one request.
 type Reply struct {
 	Text     string         // what it said
+	Calls    []ToolCall     // the tools it called natively, in order
 	Finish   string         // why it stopped: stop, length, tool_calls, …; "" unknown
 	Model    string         // the model that served it, as the provider says; "" unknown
 	Provider string         // who answered: recorded, lexical, openai, …

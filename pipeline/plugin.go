@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"evalrun/datasets"
 )
 
 // Hook names a fixed point of a call or of a conversation's turn.
@@ -39,8 +41,13 @@ type Plugin struct {
 	api         int
 
 	// Handlers by hook, in the order registered.
+	turnStart  []func(context.Context, *TurnStartEvent) (*Change, error)
+	context    []func(context.Context, *ContextEvent) (*Change, error)
 	beforeCall []func(context.Context, *CallEvent) (*Change, error)
 	request    []func(context.Context, *RequestEvent) (*Request, error)
+	toolCall   []func(context.Context, *ToolCallEvent) (*Change, error)
+	toolResult []func(context.Context, *ToolResultEvent) (*Change, error)
+	turnEnd    []func(context.Context, *TurnEndEvent) error
 }
 
 // Option is one part of a plugin's making: its version, or a handler.
@@ -83,41 +90,106 @@ func RequireAPI(api int) Option {
 	return func(p *Plugin) error { p.api = api; return nil }
 }
 
+// OnTurnStart registers a handler of turn_start.
+func OnTurnStart(h func(context.Context, *TurnStartEvent) (*Change, error)) Option {
+	return func(p *Plugin) error { p.turnStart = append(p.turnStart, safely(h)); return nil }
+}
+
+// OnContext registers a handler of context.
+func OnContext(h func(context.Context, *ContextEvent) (*Change, error)) Option {
+	return func(p *Plugin) error { p.context = append(p.context, safely(h)); return nil }
+}
+
 // OnBeforeCall registers a handler of before_call.
 func OnBeforeCall(h func(context.Context, *CallEvent) (*Change, error)) Option {
-	return func(p *Plugin) error { p.beforeCall = append(p.beforeCall, h); return nil }
+	return func(p *Plugin) error { p.beforeCall = append(p.beforeCall, safely(h)); return nil }
 }
 
 // OnRequest registers a handler of request. It returns a whole replacement
 // request, or nil to leave the request as it is.
 func OnRequest(h func(context.Context, *RequestEvent) (*Request, error)) Option {
-	return func(p *Plugin) error { p.request = append(p.request, h); return nil }
+	return func(p *Plugin) error { p.request = append(p.request, safely(h)); return nil }
+}
+
+// OnToolCall registers a handler of tool_call.
+func OnToolCall(h func(context.Context, *ToolCallEvent) (*Change, error)) Option {
+	return func(p *Plugin) error { p.toolCall = append(p.toolCall, safely(h)); return nil }
+}
+
+// OnToolResult registers a handler of tool_result.
+func OnToolResult(h func(context.Context, *ToolResultEvent) (*Change, error)) Option {
+	return func(p *Plugin) error { p.toolResult = append(p.toolResult, safely(h)); return nil }
+}
+
+// OnTurnEnd registers a handler of turn_end, which only hears.
+func OnTurnEnd(h func(context.Context, *TurnEndEvent) error) Option {
+	return func(p *Plugin) error {
+		heard := safely(func(ctx context.Context, e *TurnEndEvent) (struct{}, error) { return struct{}{}, h(ctx, e) })
+		p.turnEnd = append(p.turnEnd, func(ctx context.Context, e *TurnEndEvent) error {
+			_, err := heard(ctx, e)
+			return err
+		})
+		return nil
+	}
+}
+
+// safely turns a handler's panic into its error: it fails one call, not the
+// process.
+func safely[E, R any](h func(context.Context, E) (R, error)) func(context.Context, E) (R, error) {
+	return func(ctx context.Context, e E) (r R, err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("it panicked: %v", v)
+			}
+		}()
+		return h(ctx, e)
+	}
 }
 
 // On registers a handler of a hook whose name comes as text, from a file or a
-// configuration. The name must be one of the seven hooks (plugin-hook) and the
-// handler of that hook's type.
+// configuration. The hook must be one of the seven (plugin-hook). The handler is
+// of the hook's type, or a [DataHandler], which is told events as data.
 func On(hook string, handler any) Option {
 	return func(p *Plugin) error {
-		switch Hook(hook) {
-		case HookBeforeCall:
-			if h, ok := handler.(func(context.Context, *CallEvent) (*Change, error)); ok {
-				return OnBeforeCall(h)(p)
-			}
-		case HookRequest:
-			if h, ok := handler.(func(context.Context, *RequestEvent) (*Request, error)); ok {
-				return OnRequest(h)(p)
-			}
-		default:
+		var opt Option
+		switch h := handler.(type) {
+		case func(context.Context, Event) (datasets.Value, error):
+			opt = onData(Hook(hook), h)
+		case DataHandler:
+			opt = onData(Hook(hook), h)
+		case func(context.Context, *TurnStartEvent) (*Change, error):
+			opt = match(hook, HookTurnStart, OnTurnStart(h))
+		case func(context.Context, *ContextEvent) (*Change, error):
+			opt = match(hook, HookContext, OnContext(h))
+		case func(context.Context, *CallEvent) (*Change, error):
+			opt = match(hook, HookBeforeCall, OnBeforeCall(h))
+		case func(context.Context, *RequestEvent) (*Request, error):
+			opt = match(hook, HookRequest, OnRequest(h))
+		case func(context.Context, *ToolCallEvent) (*Change, error):
+			opt = match(hook, HookToolCall, OnToolCall(h))
+		case func(context.Context, *ToolResultEvent) (*Change, error):
+			opt = match(hook, HookToolResult, OnToolResult(h))
+		case func(context.Context, *TurnEndEvent) error:
+			opt = match(hook, HookTurnEnd, OnTurnEnd(h))
+		}
+		switch {
+		case !slices.Contains(Hooks(), Hook(hook)):
 			f := p.failf("plugin-hook", "there is no hook %q; the hooks are %s", hook, joinHooks(Hooks()))
-			if slices.Contains(Hooks(), Hook(hook)) {
-				f = p.failf("plugin-hook", "the hook %q is not run by this version of evalrun", hook)
-			}
 			f.Hook = Hook(hook)
 			return f
+		case opt == nil:
+			return fmt.Errorf("plugin %s: a handler of %s cannot be a %T", p.name, hook, handler)
 		}
-		return fmt.Errorf("plugin %s: a handler of %s cannot be a %T", p.name, hook, handler)
+		return opt(p)
 	}
+}
+
+// match is opt when the handler's hook is the one that was named.
+func match(named string, is Hook, opt Option) Option {
+	if Hook(named) != is {
+		return nil
+	}
+	return opt
 }
 
 // Name is the plugin's name.
@@ -138,11 +210,13 @@ type Manifest struct {
 // Describe returns the plugin's manifest.
 func (p *Plugin) Describe() Manifest {
 	var hooks []Hook
-	if len(p.beforeCall) > 0 {
-		hooks = append(hooks, HookBeforeCall)
-	}
-	if len(p.request) > 0 {
-		hooks = append(hooks, HookRequest)
+	for hook, n := range map[Hook]int{
+		HookTurnStart: len(p.turnStart), HookContext: len(p.context), HookBeforeCall: len(p.beforeCall), HookRequest: len(p.request),
+		HookToolCall: len(p.toolCall), HookToolResult: len(p.toolResult), HookTurnEnd: len(p.turnEnd),
+	} {
+		if n > 0 {
+			hooks = append(hooks, hook)
+		}
 	}
 	slices.Sort(hooks)
 	return Manifest{p.name, p.version, p.api, p.description, hooks}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"evalrun/datasets"
 	"evalrun/pipeline"
 )
 
@@ -132,5 +133,33 @@ func TestOrder(t *testing.T) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// A handler that panics fails its call, and no other.
+func TestHandlerPanics(t *testing.T) {
+	m := &model{}
+	wild := plugin(t, "wild", pipeline.OnBeforeCall(func(context.Context, *pipeline.CallEvent) (*pipeline.Change, error) {
+		panic("no such policy")
+	}))
+	call := ask(t, caller(m), program(t, routeYAML).WithPlugins(wild), pipeline.Ask{Inputs: ticket("x")})
+	if f := call.Failure; f == nil || f.Code != "plugin-failed" || f.Plugin != "wild" || !strings.Contains(f.Message, "it panicked: no such policy") || len(m.sent) > 0 {
+		t.Errorf("got %+v with %d requests, want plugin-failed and none", f, len(m.sent))
+	}
+}
+
+// A handler that returns data which is no change is refused, by name.
+func TestDataHandlerRefused(t *testing.T) {
+	for hook, data := range map[string]string{"before_call": `{"instrction":"x"}`, "request": `{"sections":[]}`} {
+		m := &model{}
+		p, err := pipeline.NewPlugin("data", pipeline.On(hook, pipeline.DataHandler(
+			func(context.Context, pipeline.Event) (datasets.Value, error) { return datasets.RawValue(data), nil })))
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := ask(t, caller(m), program(t, routeYAML).WithPlugins(p), pipeline.Ask{Inputs: ticket("x")})
+		if f := call.Failure; f == nil || f.Code != "plugin-change" || f.Plugin != "data" || string(f.Hook) != hook || len(m.sent) > 0 {
+			t.Errorf("%s: got %+v with %d requests, want plugin-change and none", hook, f, len(m.sent))
+		}
 	}
 }

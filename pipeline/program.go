@@ -17,7 +17,7 @@ type Program struct {
 	instructions *string // improved instruction; nil when as written
 	inputs       []Field
 	outputs      []Field // the last is the answer
-	tools        []toolDefinition
+	tools        []ToolDefinition
 	demos        []Demo
 	cot          bool
 	showName     bool
@@ -52,12 +52,6 @@ type Field struct {
 
 	shape    *shape
 	spelling spelling
-}
-
-// toolDefinition is a tool as a definition has it.
-type toolDefinition struct {
-	Tool
-	effects datasets.Value // what running it does to the world; no value when not said
 }
 
 // Demo is a worked example.
@@ -150,11 +144,34 @@ func (p *Program) toolNames() []string {
 	return names
 }
 
-// unsupported is why this version of evalrun cannot ask the program, nil when it
-// can.
-func (p *Program) unsupported() *Failure {
-	if len(p.tools) > 0 {
-		return Failf(TypeTool, "tools-unsupported", "the program %s has tools, and tools are not run yet; evaluate its recorded answers, or a program without tools", p.name)
+// Tools are the program's tools, in order.
+func (p *Program) Tools() []ToolDefinition { return slices.Clone(p.tools) }
+
+// WithTools returns the program with other tools. It refuses (interface-malformed)
+// two tools of one name, parameters that are no object, and a program with a field
+// called tools or calls: those that programs with tools have of their own.
+func (p *Program) WithTools(tools ...ToolDefinition) (*Program, error) {
+	for i, t := range tools {
+		if slices.ContainsFunc(tools[:i], func(u ToolDefinition) bool { return u.Name == t.Name }) {
+			return nil, Failf(TypeProgram, "interface-malformed", "two tools are called %s", t.Name)
+		}
+		if t.Parameters.Kind() != '{' {
+			return nil, Failf(TypeProgram, "interface-malformed", "the parameters of %s must be a JSON Schema of an object", t.Name)
+		}
+	}
+	if name := toolField(p.inputs, p.outputs); name != "" && len(tools) > 0 {
+		return nil, Failf(TypeProgram, "interface-malformed", "a program with tools has fields tools and calls of its own; call the field %s something else", name)
+	}
+	c := *p
+	c.tools = slices.Clone(tools)
+	c.derive()
+	return &c, nil
+}
+
+// unsupported is why the program cannot be asked, nil when it can.
+func (p *Program) unsupported(tools Toolbox) *Failure {
+	if len(p.tools) > 0 && tools == nil {
+		return Failf(TypeTool, "tools-unsupported", "the program %s has tools, and nothing is given to run them; give the caller tools, or evaluate the program's recorded answers", p.name)
 	}
 	for _, f := range slices.Concat(p.inputs, p.outputs) {
 		if f.shape.media != "" {

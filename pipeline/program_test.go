@@ -382,7 +382,7 @@ func TestInstructionReaches(t *testing.T) {
 // What this version cannot ask is refused before anything is sent.
 func TestUnsupported(t *testing.T) {
 	for _, tt := range []struct{ text, typ, want string }{
-		{"tools: [{name: look, parameters: {type: object}}]", pipeline.TypeTool, "tools-unsupported: the program route has tools, and tools are not run yet"},
+		{"tools: [{name: look, parameters: {type: object}}]", pipeline.TypeTool, "tools-unsupported: the program route has tools, and nothing is given to run them"},
 		{"inputs: [{name: ticket, shape: {media: image}}]", pipeline.TypeProgram, `media-unsupported: the field ticket of the program route is of media "image", and only text is sent yet`},
 	} {
 		m := &model{}

@@ -52,7 +52,7 @@ func (p *Program) render(r Rendering) (*Request, *Failure) {
 	}
 	for i := 0; i <= len(f.messages); i++ {
 		if i == f.turns {
-			if err := p.turns(f, req, instruction, r.Earlier); err != nil {
+			if err := p.turns(f, req, instruction, r.Earlier, !r.Facts.ToolCalling); err != nil {
 				return nil, err
 			}
 		}
@@ -67,8 +67,15 @@ func (p *Program) render(r Rendering) (*Request, *Failure) {
 			req.Messages = append(req.Messages, TextMessage(f.messages[i].role, text))
 		}
 	}
-	if req.Tools, err = p.offered(r); err != nil {
-		return nil, err
+	offered := p.offered(r.Tools)
+	switch {
+	case len(offered) == 0:
+	case r.Facts.ToolCalling:
+		req.Tools = offered
+	case f.layout.object:
+		return nil, Failf(TypeTool, "capability-missing", "the program %s has tools, its json layout leaves no room for them in the reply, and the model calls none natively (native_function_calling); use another adapter", p.name)
+	default:
+		req.System = withSections(req.System, []string{fencedOffer(offered)})
 	}
 	req.Config = f.config(r)
 	return req, nil
@@ -113,7 +120,7 @@ func (p *Program) write(steps []step, instruction string, inputs datasets.Values
 }
 
 // turns adds the worked examples, then the earlier turns.
-func (p *Program) turns(f *form, req *Request, instruction string, earlier []datasets.Turn) *Failure {
+func (p *Program) turns(f *form, req *Request, instruction string, earlier []datasets.Turn, fenced bool) *Failure {
 	if instruction == p.instruction {
 		if f.broken != nil {
 			return f.broken
@@ -123,7 +130,11 @@ func (p *Program) turns(f *form, req *Request, instruction string, earlier []dat
 		return err
 	}
 	for i, turn := range earlier {
-		shown, err := p.addTurn(f, &req.Messages, instruction, turn.Inputs, turn.Outputs)
+		var between []Message
+		if len(p.tools) > 0 {
+			between = stepMessages(turn.Steps, fenced)
+		}
+		shown, err := p.addTurn(f, &req.Messages, instruction, turn.Inputs, turn.Outputs, between)
 		if err != nil {
 			err.Message = "earlier turn " + itoa(i+1) + ": " + err.Message
 			return err
@@ -138,7 +149,7 @@ func (p *Program) turns(f *form, req *Request, instruction string, earlier []dat
 func (p *Program) addExamples(f *form, messages *[]Message, instruction string) *Failure {
 	for i, demo := range p.demos {
 		// One that is left with no output shows nothing and is skipped.
-		if _, err := p.addTurn(f, messages, instruction, demo.Inputs, demo.Outputs); err != nil {
+		if _, err := p.addTurn(f, messages, instruction, demo.Inputs, demo.Outputs, nil); err != nil {
 			err.Type = TypeProgram
 			err.Message = "worked example " + itoa(i+1) + ": " + err.Message
 			return err
@@ -148,8 +159,9 @@ func (p *Program) addExamples(f *form, messages *[]Message, instruction string) 
 }
 
 // addTurn adds a turn's messages: what was asked, as the layout's user messages
-// write it, and what was answered. It adds nothing when no output is left.
-func (p *Program) addTurn(f *form, messages *[]Message, instruction string, inputs, outputs datasets.Values) (shown bool, err *Failure) {
+// write it, the messages between, and what was answered. It adds nothing when no
+// output is left.
+func (p *Program) addTurn(f *form, messages *[]Message, instruction string, inputs, outputs datasets.Values, between []Message) (shown bool, err *Failure) {
 	reply, some := f.reply(outputs)
 	if !some {
 		return false, nil
@@ -166,7 +178,7 @@ func (p *Program) addTurn(f *form, messages *[]Message, instruction string, inpu
 			*messages = append(*messages, TextMessage("user", text))
 		}
 	}
-	*messages = append(*messages, TextMessage("assistant", reply))
+	*messages = append(append(*messages, between...), TextMessage("assistant", reply))
 	return true, nil
 }
 
@@ -220,18 +232,15 @@ func (o *outField) inObject(v datasets.Value) datasets.Value {
 	return datasets.Text(string(spelled))
 }
 
-// offered are the tools of the request.
-func (p *Program) offered(r Rendering) ([]Tool, *Failure) {
+// offered are the program's tools of these names, in its own order.
+func (p *Program) offered(names []string) []Tool {
 	var tools []Tool
 	for _, t := range p.tools {
-		if slices.Contains(r.Tools, t.Name) {
+		if slices.Contains(names, t.Name) {
 			tools = append(tools, t.Tool)
 		}
 	}
-	if len(tools) > 0 && !r.Facts.ToolCalling {
-		return nil, Failf(TypeTool, "capability-missing", "the program %s has tools and the model calls none natively (native_function_calling)", p.name)
-	}
-	return tools, nil
+	return tools
 }
 
 // config is what the request asks of the provider.

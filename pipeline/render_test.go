@@ -284,6 +284,10 @@ func TestCapabilities(t *testing.T) {
 		t.Error(err)
 	}
 	tool := parse(t, "tools: [{name: look, parameters: {type: object}}]"+routeYAML)
+	if req, err := tool.Render(pipeline.Rendering{Inputs: ticket("x"), Tools: []string{"look"}}); err != nil || req.Tools != nil || !strings.Contains(req.System, "```tool") {
+		t.Errorf("without native tool calling, tools are offered in the text: %v", err)
+	}
+	tool = parse(t, "tools: [{name: look, parameters: {type: object}}]\nsettings: {adapter: json, capabilities: {native_structured_output: true}}"+routeYAML)
 	_, err = tool.Render(pipeline.Rendering{Inputs: ticket("x"), Tools: []string{"look"}})
 	wantFailure(t, err, pipeline.TypeTool, "capability-missing")
 	r, err := tool.Render(pipeline.Rendering{Inputs: ticket("x")})

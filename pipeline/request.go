@@ -30,7 +30,10 @@ type Message struct {
 }
 
 // Part is a piece of a message: its Text when it is of type "text", else the
-// JSON object Raw, kept as it was given.
+// JSON object Raw, kept as it was given. A model's message has a part
+// {type: tool_call, id, name, input} for each tool it calls ([Part.ToolCall]), and
+// the message of role tool after it a part {type: tool_result, id, text} for each
+// result ([Part.ToolResult]).
 type Part struct {
 	Text string
 	Raw  datasets.Value
@@ -59,6 +62,7 @@ type Site struct {
 	Step       int    // which request of the tool loop, from 0
 	Try        int    // which attempt to get a readable reply, from 0
 	Invocation int    // which tool call inside the asking call
+	Inside     string // where inside other calls: for each, outermost first, the tool call's number, "." and which call of that tool, joined by "/"
 	Purpose    string // candidate, judge, optimizer, …
 }
 

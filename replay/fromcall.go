@@ -11,13 +11,14 @@ import (
 
 // FromCall is the record of a finished call, in format 2 with its whole content.
 // process says where it ran (host, library, …); no value leaves that out. What a
-// call was shown is written as "everything that the rated call saw", and a call
-// that was shown nothing as having seen nothing.
+// call was shown is written as its conversation's turn says, or for the replay of
+// a rated call as "everything that the rated call saw"; a call that was shown
+// nothing is written as having seen nothing.
 func FromCall(c *pipeline.Call, process datasets.Value) *Record {
 	r := &Record{
 		Format: latestCall, ID: c.ID, Parent: c.Parent, Root: c.Root, Started: toMicros(c.Started), Seconds: seconds(c.Seconds),
 		Content: new(true), Model: c.Model, Usage: usageOf(c.Usage()), Exchanges: []Exchange{}, Saw: []Saw{},
-		Sections: c.Sections, Process: process,
+		Sections: c.Sections, Steps: c.Steps, Process: process,
 	}
 	if r.Root == "" {
 		r.Root = c.ID
@@ -43,7 +44,10 @@ func FromCall(c *pipeline.Call, process datasets.Value) *Record {
 	for i := range c.Exchanges {
 		r.Exchanges = appendExchange(r.Exchanges, &c.Exchanges[i], c.LM)
 	}
-	if c.SawOf != "" {
+	switch t := c.Turn; {
+	case t != nil:
+		r.place(t)
+	case c.SawOf != "":
 		r.Saw = append(r.Saw, Saw{SawOf: c.SawOf})
 	}
 	for _, ch := range c.Changes {
@@ -57,6 +61,21 @@ func FromCall(c *pipeline.Call, process datasets.Value) *Record {
 		reader{}.caller(r.Caller, c.Tags.Object().JSON())
 	}
 	return r
+}
+
+// place says of a conversation's turn where it belongs and what it was shown.
+func (r *Record) place(t *pipeline.TurnCall) {
+	r.Conversation = &Conversation{ID: t.Conversation, Turn: t.Turn, Parent: t.Parent}
+	if t.Attempt > 1 { // it was resumed: what was written before is out of date
+		r.Writer = int64(t.Attempt)
+	}
+	for _, s := range t.Saw {
+		saw := Saw{Call: s.Call, SawOf: s.SawOf, Without: s.Without}
+		if s.Steps {
+			saw.Steps = new(true)
+		}
+		r.Saw = append(r.Saw, saw)
+	}
 }
 
 // appendExchange appends the tries that failed before the exchange, each of
@@ -86,10 +105,23 @@ func appendExchange(list []Exchange, x *pipeline.Exchange, lm string) []Exchange
 	}
 	base.Provider, base.Finish, base.Cached, base.Usage = reply.Provider, reply.Finish, new(reply.Cached), usageOf(reply.Usage)
 	if base.Response = reply.Response; base.Response.IsZero() {
-		base.Response = datasets.Values{"text": datasets.Text(reply.Text)}.Object()
+		response := datasets.Values{"text": datasets.Text(reply.Text)}
+		if reply.Calls != nil {
+			response["calls"] = callsOf(reply.Calls)
+		}
+		base.Response = response.Object()
 	}
 	base.nulls()
 	return append(list, base)
+}
+
+// callsOf is the list of a reply's tool calls.
+func callsOf(calls []pipeline.ToolCall) datasets.Value {
+	v, err := datasets.ValueOf(calls)
+	if err != nil { // texts, and values that were JSON already
+		panic("replay: tool calls have no JSON form: " + err.Error())
+	}
+	return v
 }
 
 // fail marks an exchange that got no reply.

@@ -54,6 +54,18 @@ func TestFromCall(t *testing.T) {
 		t.Errorf("%v: read again as %s", err, read.AppendJSON(nil))
 	}
 
+	// Steps, and the tools a model called natively.
+	tools := *call
+	tools.Steps = []datasets.Step{datasets.RawValue(`{"kind":"tool","id":"a","name":"look","output":"free","children":["c2"]}`)}
+	tools.Exchanges = []pipeline.Exchange{{Request: request, Reply: &pipeline.Reply{Calls: []pipeline.ToolCall{{ID: "a", Name: "look", Input: datasets.RawValue(`{"n":1}`)}}}}}
+	with, err := ParseRecord(FromCall(&tools, datasets.Value{}).AppendJSON(nil))
+	if err != nil || len(with.Steps) != 1 || with.Steps[0] != tools.Steps[0] {
+		t.Errorf("%v: the steps are %v", err, with.Steps)
+	}
+	if got, want := with.Exchanges[0].Response.Canonical(), `{"calls":[{"id":"a","input":{"n":1},"name":"look"}],"text":""}`; got != want {
+		t.Errorf("the response is %s, want %s", got, want)
+	}
+
 	call.Failure, call.Outputs = nil, datasets.Values{"label": datasets.Text("refund")}
 	call.Exchanges = call.Exchanges[:1]
 	call.SawOf, call.Changes, call.Tags = "", nil, nil
@@ -61,5 +73,40 @@ func TestFromCall(t *testing.T) {
 	if r.Error != nil || r.Outputs.JSON() != `{"label":"refund"}` || r.Sizes.JSON() != `{"inputs":{"ticket":8},"outputs":{"label":8}}` ||
 		r.Replayable != nil || len(r.Saw) != 0 || r.Saw == nil || r.Changes != nil || r.Caller != nil || !r.Process.IsZero() {
 		t.Errorf("got %s", r.AppendJSON(nil))
+	}
+}
+
+// TestFromTurn: the call of a conversation's turn says where it belongs and what
+// it was shown; written again after resuming, it outranks what was written before.
+func TestFromTurn(t *testing.T) {
+	p, err := pipeline.ParseProgram("triage.json", []byte(fakelog.Triage))
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(parent string, attempt int, saw ...pipeline.Saw) string {
+		r := FromCall(&pipeline.Call{ID: "c", Program: p, Turn: &pipeline.TurnCall{
+			Conversation: "ada", Turn: "t3", Parent: parent, Attempt: attempt, Saw: saw,
+		}}, datasets.Value{})
+		read, err := ParseRecord(r.AppendJSON(nil))
+		if err != nil || len(read.Extra) != 0 || read.Absent != nil {
+			t.Fatalf("%v: %s", err, r.AppendJSON(nil))
+		}
+		v := datasets.RawValue(string(r.AppendJSON(nil)))
+		return v.Member("conversation").JSON() + " " + v.Member("saw").JSON() + " " + v.Member("writer").JSON()
+	}
+	for _, c := range []struct{ got, want string }{
+		{call("", 1), `{"id":"ada","turn":"t3","parent":null} [] `},
+		{
+			call("t2", 3, pipeline.Saw{SawOf: "c2"}, pipeline.Saw{Call: "c2", Steps: true}),
+			`{"id":"ada","turn":"t3","parent":"t2"} [{"saw_of":"c2"},{"call":"c2","steps":true}] 3`,
+		},
+		{
+			call("t2", 1, pipeline.Saw{Call: "c1", Without: []string{"photo"}}, pipeline.Saw{Call: "c2"}),
+			`{"id":"ada","turn":"t3","parent":"t2"} [{"call":"c1","without":["photo"]},{"call":"c2"}] `,
+		},
+	} {
+		if c.got != c.want {
+			t.Errorf("got  %s\nwant %s", c.got, c.want)
+		}
 	}
 }

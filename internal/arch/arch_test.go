@@ -28,7 +28,7 @@ var level = map[string]int{
 	"internal/par":         10,
 	"internal/columnar":    10,
 	"internal/proc":        10,
-	"internal/star":        10,
+	"internal/star":        15,
 	"internal/fakelog":     15, // simulated call logs for tests and benchmarks
 	"harness/stats":        10,
 	"datasets":             20,
@@ -38,6 +38,7 @@ var level = map[string]int{
 	"replay/conversations": 40,
 	"plugins":              40,
 	"pipeline/provider":    40,
+	"pipeline/tools":       40,
 	"harness":              45,
 	"harness/metrics":      50,
 	"reports":              70,
@@ -65,7 +66,7 @@ var (
 	environment = rule{"reads the environment", []string{"cmd/…"}, "take it as a value from the command"}
 	chance      = rule{"draws random numbers nobody seeded", []string{"cmd/…"}, "take a seed, or an id, from the caller"}
 	exit        = rule{"ends the process", []string{"cmd/evalrun", "examples/…"}, "return an error; only main exits"}
-	network     = rule{"opens the network", []string{"pipeline/provider"}, "models' services are asked in pipeline/provider alone"}
+	network     = rule{"opens the network", []string{"pipeline/provider", "pipeline/tools"}, "models' services are asked in pipeline/provider, tools' in pipeline/tools"}
 	processes   = rule{"starts a process", []string{"internal/proc"}, "use internal/proc, which bounds, stops and reaps what it starts"}
 	starlark    = rule{"imports Starlark", []string{"internal/star"}, "use internal/star, the one place that runs Starlark, within limits"}
 	columnar    = rule{"imports a columnar library", []string{"internal/columnar"}, "use internal/columnar, the one place that knows Parquet and Arrow"}
@@ -95,6 +96,24 @@ var calls = map[string]rule{
 	"math/rand/v2.Int": chance, "math/rand/v2.IntN": chance, "math/rand/v2.Float64": chance, "math/rand/v2.Perm": chance,
 	"math/rand/v2.Shuffle": chance, "math/rand/v2.N": chance, "math/rand/v2.Uint64": chance,
 	"github.com/google/uuid.New": chance, "github.com/google/uuid.NewString": chance, "github.com/google/uuid.NewV7": chance,
+}
+
+// loaders are the files of package plugins that load plugins from files. All
+// others are built-in plugins, which show that the public interface is enough:
+// they import what anybody's plugin may.
+var loaders = []string{"load.go", "process.go", "starlark.go"}
+
+func builtinPlugin(pkg, file string) bool {
+	return pkg == "plugins" && !slices.Contains(loaders, path.Base(filepath.ToSlash(file)))
+}
+
+func public(imported string) bool {
+	ours, isOurs := strings.CutPrefix(imported, module)
+	if isOurs {
+		return ours == "pipeline" || ours == "datasets"
+	}
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".") // the standard library
 }
 
 func (r rule) allows(pkg string) bool {
@@ -134,6 +153,9 @@ func check(fset *token.FileSet, pkg string, file *ast.File, isTest bool) []strin
 			name = imp.Name.Name
 		}
 		names[name] = p
+		if !isTest && builtinPlugin(pkg, fset.Position(imp.Pos()).Filename) && !public(p) {
+			report(imp.Pos(), "a built-in plugin imports %s: it may import pipeline, datasets and the standard library alone, as anybody's plugin", p)
+		}
 		if ours, ok := strings.CutPrefix(p, module); ok {
 			if l, ok := level[ours]; !ok {
 				report(imp.Pos(), "import of %s, which has no level: give it one in internal/arch", ours)
@@ -227,6 +249,9 @@ func TestArchitecture(t *testing.T) {
 func TestPlanted(t *testing.T) {
 	for _, c := range []struct{ pkg, src, want string }{
 		{"plugins", `import "evalrun/harness"`, "a package imports only from lower levels"},
+		{"plugins", `import "evalrun/internal/canon"`, "a built-in plugin imports evalrun/internal/canon"},
+		{"plugins", `import "evalrun/pipeline/tools"`, "a built-in plugin imports evalrun/pipeline/tools"},
+		{"plugins", `import "github.com/google/go-cmp/cmp"`, "a built-in plugin imports github.com"},
 		{"datasets", `import "evalrun/pipeline"`, "a package imports only from lower levels"},
 		{"pipeline", `import "evalrun/replay"`, "a package imports only from lower levels"},
 		{"pipeline", `import "net/http"`, "opens the network"},

@@ -67,16 +67,17 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // kept is the JSON of a frame.
 type kept struct {
-	Call    *callEntry     `json:"call,omitzero"`
-	Hash    string         `json:"hash,omitzero"` // of the request
-	Text    string         `json:"text,omitzero"`
-	Finish  string         `json:"finish,omitzero"`
-	Model   string         `json:"model,omitzero"`
-	By      string         `json:"provider,omitzero"`
-	Usage   pipeline.Usage `json:"usage,omitzero"`
-	Reply   datasets.Value `json:"response,omitzero"`
-	Failure *failureEntry  `json:"failure,omitzero"`
-	Site    string         `json:"site"`
+	Call    *callEntry          `json:"call,omitzero"`
+	Hash    string              `json:"hash,omitzero"` // of the request
+	Text    string              `json:"text,omitzero"`
+	Calls   []pipeline.ToolCall `json:"calls,omitzero"`
+	Finish  string              `json:"finish,omitzero"`
+	Model   string              `json:"model,omitzero"`
+	By      string              `json:"provider,omitzero"`
+	Usage   pipeline.Usage      `json:"usage,omitzero"`
+	Reply   datasets.Value      `json:"response,omitzero"`
+	Failure *failureEntry       `json:"failure,omitzero"`
+	Site    string              `json:"site"`
 }
 
 type callEntry struct {
@@ -204,7 +205,11 @@ func (j *Journal) closeFiles() error {
 
 // siteKey names a site.
 func siteKey(kind string, s pipeline.Site) string {
-	return fmt.Sprintf("%s %q %q %d %q %d %d %d %q", kind, s.Candidate, s.Row, s.Repeat, s.Path, s.Step, s.Try, s.Invocation, s.Purpose)
+	key := fmt.Sprintf("%s %q %q %d %q %d %d %d %q", kind, s.Candidate, s.Row, s.Repeat, s.Path, s.Step, s.Try, s.Invocation, s.Purpose)
+	if s.Inside != "" {
+		key += fmt.Sprintf(" %q", s.Inside)
+	}
+	return key
 }
 
 // find returns what is known of a site.
@@ -342,14 +347,14 @@ func (m *journaled) Generate(ctx context.Context, req *pipeline.Request) (*pipel
 		if f := e.Failure; f != nil {
 			return nil, &pipeline.Failure{Type: f.Type, Code: f.Code, Message: f.Message}
 		}
-		return &pipeline.Reply{Text: e.Text, Finish: e.Finish, Model: e.Model, Provider: e.By, Usage: e.Usage, Response: e.Reply, Cached: true}, nil
+		return &pipeline.Reply{Text: e.Text, Calls: e.Calls, Finish: e.Finish, Model: e.Model, Provider: e.By, Usage: e.Usage, Response: e.Reply, Cached: true}, nil
 	}
 	reply, err := m.live.Generate(ctx, req)
 	e = kept{Site: key, Hash: hash}
 	var f *pipeline.Failure
 	switch {
 	case err == nil:
-		e.Text, e.Finish, e.Model, e.By, e.Usage, e.Reply = reply.Text, reply.Finish, reply.Model, reply.Provider, reply.Usage, reply.Response
+		e.Text, e.Calls, e.Finish, e.Model, e.By, e.Usage, e.Reply = reply.Text, reply.Calls, reply.Finish, reply.Model, reply.Provider, reply.Usage, reply.Response
 	case errors.As(err, &f) && f.Type == pipeline.TypeRefusal:
 		// The provider's own word on this request. What may be different
 		// another time (an outage, a limit) is asked again.

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"evalrun/datasets"
 	"evalrun/pipeline"
 )
 
@@ -77,6 +79,36 @@ func TestJournalAnswersAgain(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// The tools a model called are part of its answer, and calls made inside
+// different tool calls are apart.
+func TestJournalKeepsToolCalls(t *testing.T) {
+	dir := t.TempDir()
+	j := openJournal(t, dir)
+	wants := []pipeline.ToolCall{{ID: "a", Name: "look", Input: datasets.RawValue(`{"n":1}`)}}
+	live := scripted{Calls: wants, Finish: "tool_calls"}
+	answer(t, j.Model(live), request("a", "x"))
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j = openJournal(t, dir)
+	defer j.Close()
+	if got := answer(t, j.Model(&counting{}), request("a", "x")); !got.Cached || !slices.Equal(got.Calls, wants) {
+		t.Errorf("read again, it called %v", got.Calls)
+	}
+	inside := request("a", "x")
+	inside.Site.Inside = "0.0"
+	if got := answer(t, j.Model(&counting{}), inside); got.Cached {
+		t.Error("a call inside another was given its answer")
+	}
+}
+
+type scripted pipeline.Reply
+
+func (s scripted) Generate(context.Context, *pipeline.Request) (*pipeline.Reply, error) {
+	r := pipeline.Reply(s)
+	return &r, nil
 }
 
 func TestJournalKeepsCalls(t *testing.T) {
