@@ -70,6 +70,7 @@ type env struct {
 	newID   func() string
 	stop    <-chan struct{} // closed at the first interrupt: start nothing more
 	json    bool
+	noExec  bool // plugins that are programs are refused
 	quiet   bool
 }
 
@@ -182,7 +183,7 @@ func (e *env) app() *cli.App {
 		OnUsageError:              usageError,
 		Commands: []*cli.Command{
 			e.runCommand(), e.compareCommand(), e.reportCommand(),
-			e.importCommand(), e.rowsCommand(), e.recordsCommand(), e.programsCommand(), e.versionCommand(),
+			e.importCommand(), e.rowsCommand(), e.recordsCommand(), e.programsCommand(), e.pluginsCommand(), e.versionCommand(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {

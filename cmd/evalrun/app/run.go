@@ -30,6 +30,7 @@ func (e *env) runCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "runs", Value: "runs", Usage: "the `folder` that runs are written under"},
 			&cli.BoolFlag{Name: "fresh", Usage: "start over, also when a run of the same question is there"},
+			e.noExecFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "check everything and print the plan; ask nothing, write nothing"},
 			&cli.StringFlag{Name: "max-errors", Usage: "exit 4 when more than `N or P%` of a candidate's rows fail"},
 			&cli.IntFlag{Name: "concurrency", Usage: "`rows` asked at once (default: evalrun chooses)"},

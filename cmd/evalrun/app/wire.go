@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"evalrun/internal/conf"
 	"evalrun/pipeline"
 	"evalrun/pipeline/provider"
+	"evalrun/plugins"
 	"evalrun/replay"
 )
 
@@ -27,6 +29,8 @@ type wiring struct {
 	spec    *spec
 	models  map[string]*openModel
 	sources map[string]replay.Source
+	loader  *plugins.Loader
+	loaded  map[*pipeline.Plugin]plugins.LoadInfo
 }
 
 // openModel is a model of the spec, ready to be asked.
@@ -37,11 +41,19 @@ type openModel struct {
 }
 
 func (e *env) wire(s *spec) *wiring {
-	return &wiring{env: e, spec: s, models: map[string]*openModel{}, sources: map[string]replay.Source{}}
+	return &wiring{
+		env: e, spec: s, models: map[string]*openModel{}, sources: map[string]replay.Source{},
+		loader: e.loader(), loaded: map[*pipeline.Plugin]plugins.LoadInfo{},
+	}
+}
+
+// loader loads plugins from files, as the command's flags allow.
+func (e *env) loader() *plugins.Loader {
+	return plugins.NewLoader(plugins.LoadOptions{AllowExec: !e.noExec, Stderr: e.Err})
 }
 
 func (w *wiring) close() error {
-	var errs []error
+	errs := []error{w.loader.Close()}
 	for _, s := range w.sources {
 		errs = append(errs, s.Close())
 	}
@@ -90,7 +102,7 @@ func (w *wiring) plan(ctx context.Context, e *evaluationSpec) (*harness.Plan, er
 		p.Stats.Seed = *e.Seed
 	}
 	for i := range e.Candidates {
-		c, err := w.candidate(&e.Candidates[i], p.Pair != "")
+		c, err := w.candidate(ctx, &e.Candidates[i], p.Pair != "")
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +139,7 @@ func firstProgram(p *harness.Plan) *pipeline.Program {
 }
 
 // candidate makes one of the things that are compared.
-func (w *wiring) candidate(c *candidateSpec, paired bool) (harness.Candidate, error) {
+func (w *wiring) candidate(ctx context.Context, c *candidateSpec, paired bool) (harness.Candidate, error) {
 	out := harness.Candidate{Name: c.Name.s, Recorded: c.Recorded}
 	if c.Recorded && (c.Program.s == "" || paired) {
 		return out, nil
@@ -144,15 +156,15 @@ func (w *wiring) candidate(c *candidateSpec, paired bool) (harness.Candidate, er
 	if err != nil {
 		return out, at(c.Model, err)
 	}
-	own, err := w.plugins(c.Plugins)
+	own, err := w.plugins(ctx, c.Plugins)
 	if err != nil {
 		return out, err
 	}
-	conversation, err := w.plugins(w.spec.ConversationPlugins)
+	conversation, err := w.plugins(ctx, w.spec.ConversationPlugins)
 	if err != nil {
 		return out, err
 	}
-	process, err := w.plugins(w.spec.Plugins)
+	process, err := w.plugins(ctx, w.spec.Plugins)
 	if err != nil {
 		return out, err
 	}
@@ -162,7 +174,7 @@ func (w *wiring) candidate(c *candidateSpec, paired bool) (harness.Candidate, er
 		{Kind: pipeline.ProcessLayer, Plugins: process},
 	}
 	for _, p := range pipeline.Order(layers) {
-		out.Plugins = append(out.Plugins, harness.PluginRef{Name: p.Name(), Version: p.Version()})
+		out.Plugins = append(out.Plugins, harness.PluginRef{Name: p.Name(), Version: p.Version(), Content: w.loaded[p].Hash})
 	}
 	out.Program = program.WithPlugins(own...)
 	out.Model, out.Price = m.ref, m.price
@@ -256,18 +268,35 @@ func hashFile(file string) (string, error) {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// plugins finds the plugins a spec names: those the command was built with.
-func (w *wiring) plugins(names []text) ([]*pipeline.Plugin, error) {
+// plugins finds the plugins a spec names: those the command was built with, by
+// name, and those in files, by path.
+func (w *wiring) plugins(ctx context.Context, names []text) ([]*pipeline.Plugin, error) {
 	var out []*pipeline.Plugin
 	for _, name := range names {
 		p, ok := w.env.plugins[name.s]
 		if !ok {
-			return nil, exit(ExitUsage, name.errorf("plugin-load: there is no plugin %q; this evalrun knows those it was built with (%s) and loads none from files",
-				name.s, orNone(sortedKeys(w.env.plugins))))
+			path := beside(w.spec.file, name.s)
+			if _, err := os.Stat(path); err != nil && filepath.Base(name.s) == name.s && filepath.Ext(name.s) == "" {
+				return nil, exit(ExitUsage, name.errorf("plugin-load: there is no plugin %q: this evalrun was built with %s, and no file has that path", name.s, orNone(sortedKeys(w.env.plugins))))
+			}
+			var info plugins.LoadInfo
+			var err error
+			if p, info, err = w.loader.Load(ctx, path); err != nil {
+				return nil, at(name, err)
+			}
+			w.env.sayRun(w.loaded[p] == info, info)
+			w.loaded[p] = info
 		}
 		out = append(out, p)
 	}
 	return out, nil
+}
+
+// sayRun tells that a plugin's program was started, once.
+func (e *env) sayRun(known bool, info plugins.LoadInfo) {
+	if info.Kind == "process" && !known {
+		fmt.Fprintf(e.Err, "evalrun: running the plugin %s (--no-exec-plugins refuses programs)\n", visible(info.Path))
+	}
 }
 
 // metrics makes the metrics a spec names: the command's own, and those it was

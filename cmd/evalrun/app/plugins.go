@@ -1,0 +1,78 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"evalrun/pipeline"
+)
+
+func (e *env) noExecFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "no-exec-plugins", Usage: "refuse plugins that are programs of their own: loading one runs it", Destination: &e.noExec}
+}
+
+func (e *env) pluginsCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "plugins",
+		Usage: "look at plugins",
+		Subcommands: []*cli.Command{{
+			Name: "check", Usage: "load plugins and print what they are; loading a program runs it", ArgsUsage: "FILE...",
+			Description: "evalrun plugins check plugins/modes.star",
+			Flags:       []cli.Flag{e.noExecFlag()},
+			Action:      e.checkPlugins,
+		}},
+	}
+}
+
+func (e *env) checkPlugins(c *cli.Context) error {
+	files, err := arguments(c, 1, -1, "plugin files")
+	if err != nil {
+		return err
+	}
+	loader := e.loader()
+	defer loader.Close()
+	type result struct {
+		File    string `json:"file"`
+		Kind    string `json:"kind,omitzero"`
+		Content string `json:"content,omitzero"`
+		*pipeline.Manifest
+		Error string `json:"error,omitzero"`
+	}
+	results := []result{}
+	bad := 0
+	for _, file := range files {
+		r := result{File: file}
+		p, info, err := loader.Load(c.Context, file)
+		if err != nil {
+			bad++
+			r.Error = err.Error()
+		} else {
+			manifest := p.Describe()
+			r.Kind, r.Content, r.Manifest = info.Kind, info.Hash, &manifest
+		}
+		results = append(results, r)
+	}
+	if e.json {
+		err = e.printJSON(map[string]any{"plugins": results, "bad": bad})
+	} else {
+		for _, r := range results {
+			line := r.Error + "\n"
+			if r.Manifest != nil {
+				hooks := make([]string, len(r.Hooks))
+				for i, h := range r.Hooks {
+					hooks[i] = string(h)
+				}
+				line = fmt.Sprintf("%s: Plugin(%q, %s: %s), api %d, %s, %s\n", r.File, r.Name, r.Version, strings.Join(hooks, ", "), r.API, r.Kind, r.Content)
+			}
+			if err = e.print(line); err != nil {
+				return err
+			}
+		}
+	}
+	if err == nil && bad > 0 {
+		err = e.said(usagef("%d of %d plugins cannot be loaded", bad, len(files)))
+	}
+	return err
+}

@@ -1,0 +1,220 @@
+package plugins_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"evalrun/datasets"
+	"evalrun/pipeline"
+	"evalrun/plugins"
+)
+
+const outerYAML = `
+name: outer
+description: Help.
+inputs:
+  - {name: message, shape: {type: string}}
+outputs:
+  - {name: result, shape: {type: string}}
+tools:
+  - {name: research, description: Look things up., parameters: {type: object}}
+`
+
+const researchYAML = `
+name: research
+description: Look things up.
+inputs:
+  - {name: question, shape: {type: string}}
+outputs:
+  - {name: result, shape: {type: string}}
+`
+
+// delegating is a host whose outer program asks research once a turn, about the
+// turn's message; research answers with the questions that it was shown.
+func delegating(t *testing.T, o plugins.DelegateOptions) (*pipeline.Caller, *script) {
+	t.Helper()
+	m := &script{answer: func(r *pipeline.Request) *pipeline.Reply {
+		last := r.Messages[len(r.Messages)-1]
+		if last.Role == "tool" {
+			_, text, _ := last.Parts[0].ToolResult()
+			return answers(strings.ReplaceAll(text, "<result>", "(mark)"))
+		}
+		text := last.Parts[0].Text
+		if _, question, ok := strings.Cut(text, "<question>\n"); ok {
+			question, _, _ = strings.Cut(question, "\n")
+			if question == "fail" {
+				return &pipeline.Reply{Text: "no form", Finish: "stop"}
+			}
+			var seen []string
+			for _, msg := range r.Messages {
+				if _, q, ok := strings.Cut(msg.Parts[0].Text, "<question>\n"); ok {
+					q, _, _ = strings.Cut(q, "\n")
+					seen = append(seen, q)
+				}
+			}
+			return answers(strings.Join(seen, " "))
+		}
+		_, text, _ = strings.Cut(text, "<message>\n")
+		text, _, _ = strings.Cut(text, "\n")
+		return &pipeline.Reply{Calls: []pipeline.ToolCall{toolCall("research", `{"question":"`+text+`"}`)}, Finish: "tool_calls"}
+	}}
+	caller := scriptCaller(m)
+	o.Caller = caller
+	o.Program = parseYAML(t, researchYAML)
+	tool := must(plugins.Delegate(o))(t)
+	caller.Tools = only{"research": tool}
+	return caller, m
+}
+
+type only map[string]pipeline.ToolRunner
+
+func (o only) Tool(name string) (pipeline.ToolRunner, bool) { r, ok := o[name]; return r, ok }
+
+func result(turn *pipeline.Turn) string { return turn.Outputs["result"].String() }
+
+// A delegate follows the branch of the turn that asks: it was shown, and shows,
+// what it answered on that branch.
+func TestDelegate(t *testing.T) {
+	caller, _ := delegating(t, plugins.DelegateOptions{})
+	store := pipeline.NewMemoryStore()
+	chat := must(caller.Converse(parseYAML(t, outerYAML), "alex", store, pipeline.ConversationOptions{}))(t)
+	one := send(t, chat, "a", pipeline.SendOptions{})
+	two := send(t, chat, "b", pipeline.SendOptions{})
+	branch := send(t, chat, "c", pipeline.SendOptions{From: one.ID})
+	anew := send(t, chat, "d", pipeline.SendOptions{Anew: true})
+	back := send(t, chat, "e", pipeline.SendOptions{From: two.ID})
+	for _, c := range []struct {
+		turn *pipeline.Turn
+		want string
+	}{{one, "a"}, {two, "a b"}, {branch, "a c"}, {anew, "d"}, {back, "a b e"}} {
+		if got := result(c.turn); got != c.want {
+			t.Errorf("turn %s was answered %q, want %q", c.turn.ID, got, c.want)
+		}
+	}
+	inner := must(caller.Converse(parseYAML(t, researchYAML), "alex.research", store, pipeline.ConversationOptions{}))(t)
+	turns := must(inner.Turns(t.Context()))(t)
+	if len(turns) != 5 {
+		t.Fatalf("the delegate's conversation has %d turns, want 5", len(turns))
+	}
+	places := must(chat.Entries(t.Context(), two.ID, "delegate", "research"))(t)
+	var kept []string
+	for _, e := range places {
+		kept = append(kept, e.Turn+" "+e.Data.JSON())
+	}
+	equalLists(t, "entries", kept, []string{
+		one.ID + ` {"turn":"` + turns[0].ID + `"}`, two.ID + ` {"turn":"` + turns[1].ID + `"}`,
+	})
+}
+
+// Outside a turn, and when it is to forget, a delegate is asked plainly.
+func TestDelegatePlainly(t *testing.T) {
+	caller, _ := delegating(t, plugins.DelegateOptions{})
+	call := askWith(t, caller, parseYAML(t, outerYAML), "a")
+	if call.Failure != nil || call.Outputs["result"].String() != "a" || len(call.Inside) != 1 {
+		t.Errorf("a plain call: %v, %s, %d calls inside", call.Failure, call.Outputs.Object().JSON(), len(call.Inside))
+	}
+	caller, _ = delegating(t, plugins.DelegateOptions{Forget: true})
+	chat := converse(t, caller, parseYAML(t, outerYAML), pipeline.ConversationOptions{})
+	send(t, chat, "a", pipeline.SendOptions{})
+	two := send(t, chat, "b", pipeline.SendOptions{})
+	if got := result(two); got != "b" {
+		t.Errorf("a delegate that forgets answered %q, want b", got)
+	}
+	if e := must(chat.Entries(t.Context(), "", "delegate", "research"))(t); e != nil {
+		t.Errorf("it kept %v", e)
+	}
+}
+
+// A turn that failed is told to the model and is no place to go on from.
+func TestDelegateFails(t *testing.T) {
+	caller, _ := delegating(t, plugins.DelegateOptions{})
+	chat := converse(t, caller, parseYAML(t, outerYAML), pipeline.ConversationOptions{})
+	send(t, chat, "a", pipeline.SendOptions{})
+	failed := send(t, chat, "fail", pipeline.SendOptions{})
+	if got := result(failed); !strings.HasPrefix(got, "error: ReplyError: ") {
+		t.Errorf("the model was told %q", got)
+	}
+	if got := result(send(t, chat, "b", pipeline.SendOptions{})); got != "a b" {
+		t.Errorf("after it, the delegate answered %q, want %q", got, "a b")
+	}
+}
+
+// Delegates that ask each other in a circle come to an end.
+func TestDelegateCircle(t *testing.T) {
+	m := &script{answer: func(r *pipeline.Request) *pipeline.Reply {
+		last := r.Messages[len(r.Messages)-1]
+		if last.Role == "tool" {
+			_, text, _ := last.Parts[0].ToolResult()
+			return answers(text)
+		}
+		return &pipeline.Reply{Calls: []pipeline.ToolCall{toolCall("research", `{"message":"x"}`)}, Finish: "tool_calls"}
+	}}
+	caller := scriptCaller(m)
+	p := parseYAML(t, outerYAML)
+	caller.Tools = only{"research": must(plugins.Delegate(plugins.DelegateOptions{Program: p, Caller: caller, Name: "research"}))(t)}
+	turn := send(t, converse(t, caller, p, pipeline.ConversationOptions{}), "x", pipeline.SendOptions{})
+	if got := result(turn); !strings.HasPrefix(got, "error: ToolError: calls lie 16 deep") {
+		t.Errorf("the model was told %q", got)
+	}
+}
+
+// A conversation's plugins are around a delegate's turns too.
+func TestDelegateInsidePlugins(t *testing.T) {
+	caller, m := delegating(t, plugins.DelegateOptions{})
+	p := must(plugins.Modes(map[string]string{"careful": "Cite the file you read."}, "careful"))(t)
+	chat := converse(t, caller, parseYAML(t, outerYAML), pipeline.ConversationOptions{Plugins: []*pipeline.Plugin{p}})
+	send(t, chat, "a", pipeline.SendOptions{})
+	if i := slices.IndexFunc(m.sent, func(r *pipeline.Request) bool { return !strings.Contains(r.System, "Cite the file") }); i >= 0 {
+		t.Errorf("request %d lacks the section: %s", i, m.sent[i].System)
+	}
+}
+
+// The name of a delegate's conversation: the tool's after the outer one's, or when
+// that is longer than 200, the first 150 and a hash.
+func TestDelegateConversation(t *testing.T) {
+	for _, c := range []struct{ outer, want string }{
+		{"alex", "alex.research"},
+		{strings.Repeat("x", 191), strings.Repeat("x", 191) + ".research"},
+		// SHA-256 of 192 times "x" and ".research", computed apart.
+		{strings.Repeat("x", 192), strings.Repeat("x", 150) + ".417777c06bc1d2ba"},
+	} {
+		caller, _ := delegating(t, plugins.DelegateOptions{})
+		store := pipeline.NewMemoryStore()
+		chat := must(caller.Converse(parseYAML(t, outerYAML), c.outer, store, pipeline.ConversationOptions{}))(t)
+		send(t, chat, "a", pipeline.SendOptions{})
+		if records := must(store.Read(t.Context(), c.want, 0))(t); len(records) == 0 {
+			t.Errorf("of %s, the delegate's conversation is not %s", c.outer, c.want)
+		}
+	}
+}
+
+func TestDelegateDefinition(t *testing.T) {
+	caller := scriptCaller(says("x"))
+	research := parseYAML(t, researchYAML)
+	d := must(plugins.Delegate(plugins.DelegateOptions{Program: research, Caller: caller}))(t)
+	if got := d.Definition(); got.Name != "research" || got.Description != "Look things up." || got.Effects != pipeline.EffectsRead || d.Effects() != got.Effects ||
+		got.Parameters.Canonical() != `{"properties":{"question":{"type":"string"}},"required":["question"],"type":"object"}` {
+		t.Errorf("the tool is %+v with parameters %s", got, got.Parameters.JSON())
+	}
+	d = must(plugins.Delegate(plugins.DelegateOptions{Program: research, Caller: caller, Name: "ask", Description: "Ask.", Effects: pipeline.EffectsChange}))(t)
+	if got := d.Definition(); got.Name != "ask" || got.Description != "Ask." || got.Effects != pipeline.EffectsChange {
+		t.Errorf("the tool is %+v", got)
+	}
+	for _, c := range []struct {
+		o   plugins.DelegateOptions
+		say string
+	}{
+		{plugins.DelegateOptions{}, "no program"},
+		{plugins.DelegateOptions{Program: research}, "needs a caller"},
+		{plugins.DelegateOptions{Program: research, Caller: caller, Name: "ask them"}, "conversation-id"},
+	} {
+		if _, err := plugins.Delegate(c.o); err == nil || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("Delegate(%+v): %v, want an error that says %q", c.o, err, c.say)
+		}
+	}
+	_, err := d.Run(t.Context(), nil, datasets.RawValue(`["x"]`))
+	if err == nil || !strings.Contains(err.Error(), "must be an object") {
+		t.Errorf("an input that is no object: %v", err)
+	}
+}
