@@ -27,8 +27,9 @@ type Manifest struct {
 	Identity    string               `json:"identity"` // hash of the question: see [Identity]
 	Name        string               `json:"name"`
 	Started     time.Time            `json:"started"`
-	Spec        string               `json:"spec,omitempty"`    // hash of the spec file
-	Records     []string             `json:"records,omitempty"` // the stores that rows came from; what a call's record says it saw is in there
+	Spec        string               `json:"spec,omitempty"`      // hash of the spec file
+	SpecFile    string               `json:"spec_file,omitempty"` // where it was
+	Records     []string             `json:"records,omitempty"`   // the stores that rows came from; what a call's record says it saw is in there
 	Seed        uint64               `json:"seed"`
 	Tools       string               `json:"tools,omitempty"` // policy: recorded, stub or live
 	Evaluations []EvaluationManifest `json:"evaluations"`

@@ -45,6 +45,7 @@ type RunInfo struct {
 	Name     string
 	Started  time.Time
 	Spec     string   // hash of the spec file
+	SpecFile string   // its path
 	Records  []string // the stores that rows came from
 	Seed     uint64
 	Tools    string // policy: recorded, stub or live; "" means recorded
@@ -60,7 +61,7 @@ type RunInfo struct {
 // not asked again, and what else changed, such as a metric, is computed anew.
 func StartRun(root string, info RunInfo, plans ...*Checked) (*Run, error) {
 	r := &Run{plans: plans, process: info.Process, Manifest: Manifest{
-		Schema: manifestSchema, Name: info.Name, Started: info.Started.UTC(), Spec: info.Spec, Records: info.Records,
+		Schema: manifestSchema, Name: info.Name, Started: info.Started.UTC(), Spec: info.Spec, SpecFile: info.SpecFile, Records: info.Records,
 		Seed: info.Seed, Tools: info.Tools, Versions: info.Versions, Host: info.Host,
 	}}
 	m := &r.Manifest

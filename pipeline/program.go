@@ -110,6 +110,9 @@ func (p *Program) Version() string { return p.version }
 // other program.
 func (p *Program) Saved() string { return p.saved }
 
+// Plugins are the program's own plugins, the innermost layer.
+func (p *Program) Plugins() []*Plugin { return slices.Clone(p.plugins) }
+
 // WithPlugins returns the program with its own plugins, the innermost layer.
 // The version stays: plugins change calls, not programs.
 func (p *Program) WithPlugins(plugins ...*Plugin) *Program {

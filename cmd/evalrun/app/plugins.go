@@ -22,6 +22,15 @@ func (e *env) pluginsCommand() *cli.Command {
 			Description: "evalrun plugins check plugins/modes.star",
 			Flags:       []cli.Flag{e.noExecFlag()},
 			Action:      e.checkPlugins,
+		}, {
+			Name: "trace", Usage: "what each plugin does to one row's call, handler by handler", ArgsUsage: "RUN ROW",
+			Description: "evalrun plugins trace latest 0183e3ac-ef28-7c0b-bdac-0e12e89e2cf4 --candidate cot",
+			Flags: []cli.Flag{
+				&cli.StringFlag{Name: "candidate", Usage: "only this `one`"},
+				&cli.StringFlag{Name: "runs", Value: "runs", Usage: "the `folder` that latest looks in"},
+				e.noExecFlag(),
+			},
+			Action: e.tracePlugins,
 		}},
 	}
 }

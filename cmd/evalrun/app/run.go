@@ -122,7 +122,7 @@ func (e *env) run(ctx context.Context, s *spec, root string, fresh, dry bool) (e
 // runInfo is what only the command knows of a run.
 func (e *env) runInfo(s *spec) harness.RunInfo {
 	info := harness.RunInfo{
-		Name: s.Name, Seed: s.seed(), Started: e.now().UTC(), Spec: canon.Hash(s.data), Tools: "recorded",
+		Name: s.Name, Seed: s.seed(), Started: e.now().UTC(), Spec: canon.Hash(s.data), SpecFile: absolute(s.file), Tools: "recorded",
 		Versions: map[string]string{"evalrun": Version(), "go": runtime.Version()},
 		Host:     map[string]string{"os": runtime.GOOS, "arch": runtime.GOARCH},
 	}
