@@ -12,32 +12,73 @@ import (
 	"evalrun/datasets"
 )
 
-// misfit is why a value does not fit a shape, and where in the value.
+// misfit is why a value does not fit a shape, and where in the value. It is put
+// into words when it is shown: most are of choices that did not fit where
+// another did.
 type misfit struct {
-	path string // .lines[2]; "" for the value itself
-	why  string
+	step  string  // .lines or [2]: where inner lies in the value
+	inner *misfit // nil for the value itself
+	why   string
+	first *misfit // of several choices, why the first does not fit
 }
 
-func (m *misfit) String() string {
-	if m.path == "" {
-		return m.why
+// shownChoices is how many choices inside choices a misfit names.
+const shownChoices = 3
+
+func (m *misfit) String() string { return m.text(shownChoices) }
+
+func (m *misfit) text(choices int) string {
+	var path strings.Builder
+	for ; m.inner != nil; m = m.inner {
+		path.WriteString(m.step)
 	}
-	return "at " + m.path + ", " + m.why
+	why := m.why
+	if m.first != nil {
+		first := "…"
+		if choices > 0 {
+			first = m.first.text(choices - 1)
+		}
+		why += " (of the first: " + first + ")"
+	}
+	if path.Len() == 0 {
+		return why
+	}
+	return "at " + path.String() + ", " + why
 }
 
 func misfitf(format string, args ...any) *misfit {
 	return &misfit{why: fmt.Sprintf(format, args...)}
 }
 
-func (m *misfit) in(step string) *misfit {
-	if m != nil {
-		m.path = step + m.path
+func (m *misfit) in(step string) *misfit { return &misfit{step: step, inner: m} }
+
+// check returns the first reason why v does not fit, nil when it does.
+func (s *shape) check(v datasets.Value) *misfit {
+	return checker{}.check(s, v)
+}
+
+// checker is one check of a value. It remembers what came of a shape that
+// references lead to: many references may lead to one shape, by way of each
+// other, and following each anew would double the work with every one.
+type checker map[checked]*misfit
+
+// checked is a shape and the text of a value.
+type checked struct {
+	shape *shape
+	text  string
+}
+
+func (c checker) referred(s *shape, v datasets.Value) *misfit {
+	key := checked{s, v.JSON()}
+	m, known := c[key]
+	if !known {
+		m = c.check(s, v)
+		c[key] = m
 	}
 	return m
 }
 
-// check returns the first reason why v does not fit, nil when it does.
-func (s *shape) check(v datasets.Value) *misfit {
+func (c checker) check(s *shape, v datasets.Value) *misfit {
 	if s.types != nil && !slices.ContainsFunc(s.types, func(t string) bool { return isType(v, t) }) {
 		return misfitf("must be %s, found %s", typeList(s.types), describe(v))
 	}
@@ -48,14 +89,14 @@ func (s *shape) check(v datasets.Value) *misfit {
 		return misfitf("must be %s, found %s", s.constant.JSON(), describe(v))
 	}
 	if s.ref != nil {
-		if m := s.ref.check(v); m != nil {
+		if m := c.referred(s.ref, v); m != nil {
 			return m
 		}
 	}
 	if s.anyOf != nil {
 		var first *misfit
 		for _, option := range s.anyOf {
-			m := option.check(v)
+			m := c.check(option, v)
 			if m == nil {
 				first = nil
 				break
@@ -65,14 +106,16 @@ func (s *shape) check(v datasets.Value) *misfit {
 			}
 		}
 		if first != nil {
-			return misfitf("must fit one of %d shapes, found %s (of the first: %s)", len(s.anyOf), describe(v), first)
+			m := misfitf("must fit one of %d shapes, found %s", len(s.anyOf), describe(v))
+			m.first = first
+			return m
 		}
 	}
 	switch v.Kind() {
 	case '[':
-		return s.checkList(v)
+		return c.list(s, v)
 	case '{':
-		return s.checkObject(v)
+		return c.object(s, v)
 	case '"':
 		return s.checkText(v)
 	case '0':
@@ -108,7 +151,7 @@ func isWhole(literal string) bool {
 	return err == nil && f == math.Trunc(f)
 }
 
-func (s *shape) checkList(v datasets.Value) *misfit {
+func (c checker) list(s *shape, v datasets.Value) *misfit {
 	n := 0
 	var seen map[string]bool
 	if s.unique {
@@ -121,7 +164,7 @@ func (s *shape) checkList(v datasets.Value) *misfit {
 		}
 		at := "[" + strconv.Itoa(n) + "]"
 		if inner != nil {
-			if m := inner.check(e); m != nil {
+			if m := c.check(inner, e); m != nil {
 				return m.in(at)
 			}
 		}
@@ -142,7 +185,7 @@ func (s *shape) checkList(v datasets.Value) *misfit {
 	return nil
 }
 
-func (s *shape) checkObject(v datasets.Value) *misfit {
+func (c checker) object(s *shape, v datasets.Value) *misfit {
 	if s.required == nil && s.properties == nil && s.additional == nil && !s.closed {
 		return nil
 	}
@@ -154,7 +197,7 @@ func (s *shape) checkObject(v datasets.Value) *misfit {
 	}
 	for _, p := range s.properties {
 		if w := members[p.name]; !w.IsZero() {
-			if m := p.shape.check(w); m != nil {
+			if m := c.check(p.shape, w); m != nil {
 				return m.in("." + p.name)
 			}
 		}
@@ -169,7 +212,7 @@ func (s *shape) checkObject(v datasets.Value) *misfit {
 		if s.closed {
 			return misfitf("has a member %q its shape does not name", name)
 		}
-		if m := s.additional.check(members[name]); m != nil {
+		if m := c.check(s.additional, members[name]); m != nil {
 			return m.in("." + name)
 		}
 	}

@@ -63,8 +63,9 @@ func parseShape(v datasets.Value) (*shape, error) {
 				return nil, fmt.Errorf("$defs.%s: %w", name, err)
 			}
 		}
+		seen := map[*shape]walk{}
 		for name := range defs.Members() {
-			if p.defs[name].endless(nil) {
+			if p.defs[name].endless(seen) {
 				return nil, fmt.Errorf("$defs.%s: refers to itself without end", name)
 			}
 		}
@@ -76,17 +77,33 @@ func parseShape(v datasets.Value) (*shape, error) {
 	return s, nil
 }
 
+// walk is how far the search for endless references has come with a shape.
+type walk int
+
+const (
+	walking walk = 1 + iota // its references are being followed
+	walked                  // they all end
+)
+
 // endless reports whether following references and choices alone leads back to
-// where they began, so that checking a value would never end.
-func (s *shape) endless(path []*shape) bool {
-	if slices.Contains(path, s) {
+// where they began, so that checking a value would never end. Each shape is
+// looked into once, however many references lead to it.
+func (s *shape) endless(seen map[*shape]walk) bool {
+	switch seen[s] {
+	case walking:
+		return true
+	case walked:
+		return false
+	}
+	seen[s] = walking
+	if s.ref != nil && s.ref.endless(seen) {
 		return true
 	}
-	path = append(path, s)
-	if s.ref != nil && s.ref.endless(path) {
+	if slices.ContainsFunc(s.anyOf, func(o *shape) bool { return o.endless(seen) }) {
 		return true
 	}
-	return slices.ContainsFunc(s.anyOf, func(o *shape) bool { return o.endless(path) })
+	seen[s] = walked
+	return false
 }
 
 var typeNames = []string{"null", "boolean", "integer", "number", "string", "array", "object"}

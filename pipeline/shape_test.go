@@ -1,10 +1,13 @@
 package pipeline_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"evalrun/datasets"
+	"evalrun/pipeline"
 )
 
 func TestShapes(t *testing.T) {
@@ -52,6 +55,53 @@ func TestShapes(t *testing.T) {
 				t.Errorf("%s of %s: got %v, want %s", v, tt.shape, err, why)
 			}
 		}
+	}
+}
+
+// Many references may lead to one shape by way of each other. The work grows
+// with the shape and with the value, not with the number of ways.
+func TestShapesOfManyWays(t *testing.T) {
+	var doubling strings.Builder
+	doubling.WriteString("{$defs: {")
+	for i := range 64 {
+		fmt.Fprintf(&doubling, "a%d: {anyOf: [{$ref: '#/$defs/a%d'}, {$ref: '#/$defs/a%d'}]}, ", i, i+1, i+1)
+	}
+	doubling.WriteString("a64: {type: integer}}, $ref: '#/$defs/a0'}")
+	const (
+		deep   = `{$defs: {N: {anyOf: [{type: array, items: {$ref: '#/$defs/N'}}, {type: array, items: {$ref: '#/$defs/N'}}, {type: integer}]}}, $ref: '#/$defs/N'}`
+		beside = `{$defs: {B: {items: {$ref: '#/$defs/N'}}, N: {type: [array, integer], $ref: '#/$defs/B', items: {$ref: '#/$defs/N'}}}, $ref: '#/$defs/N'}`
+	)
+	nested := func(inner string) string { return strings.Repeat("[", 200) + inner + strings.Repeat("]", 200) }
+	done := make(chan bool)
+	time.AfterFunc(20*time.Second, func() {
+		select {
+		case <-done:
+		default:
+			panic("a shape took more than 20 seconds")
+		}
+	})
+	for _, tt := range []struct{ shape, fit, not, why string }{
+		{doubling.String(), `1`, `"x"`, `must fit one of 2 shapes, found the text "x" (of the first: must fit one of 2 shapes`},
+		{deep, nested("1"), nested(`"x"`), "must fit one of 3 shapes, found a list"},
+		{beside, nested("1"), nested(`"x"`), "must be a list or a whole number"},
+	} {
+		p := parse(t, "name: f\ninputs: [{name: q, shape: "+tt.shape+"}]\noutputs: [{name: r, shape: {type: string}}]\n")
+		if _, err := p.Bind(datasets.Values{"q": datasets.RawValue(tt.fit)}); err != nil {
+			t.Errorf("%.60s: %.200v", tt.shape, err)
+		}
+		if _, err := p.Bind(datasets.Values{"q": datasets.RawValue(tt.not)}); err == nil || !strings.Contains(err.Error(), tt.why) || len(err.Error()) > 2000 {
+			t.Errorf("%.60s: got %.200v, want %s", tt.shape, err, tt.why)
+		}
+	}
+	close(done)
+}
+
+// A shape that leads back to itself is found among many ways that do not.
+func TestEndlessShapes(t *testing.T) {
+	const shape = `{$defs: {D: {anyOf: [{$ref: '#/$defs/C'}, {$ref: '#/$defs/C'}]}, C: {type: array, items: {$ref: '#/$defs/D'}}, A: {anyOf: [{$ref: '#/$defs/C'}, {$ref: '#/$defs/A'}]}}, $ref: '#/$defs/D'}`
+	_, err := pipeline.ParseProgram("p.yaml", []byte("name: f\noutputs: [{name: r, shape: "+shape+"}]\n"))
+	if err == nil || !strings.Contains(err.Error(), "$defs.A: refers to itself without end") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -72,7 +72,7 @@ func BenchmarkImport(b *testing.B) {
 	var written int64
 	for b.Loop() {
 		folder := filepath.Join(b.TempDir(), "store")
-		done, err := Import([]string{log}, folder)
+		done, err := Import(b.Context(), []string{log}, folder)
 		if err != nil || done.Calls != int64(benchCalls()) {
 			b.Fatal(done, err)
 		}

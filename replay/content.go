@@ -10,8 +10,8 @@ import (
 )
 
 // content is what a record holds of a call's values, and which of them are not
-// there as data: not written, or written as a description of something that has
-// no JSON form.
+// there as data: not written, written as a description of something that has no
+// JSON form, or with a number that no float64 can hold.
 type content struct {
 	answer          string // the name of the answer output
 	inputs, outputs members
@@ -43,6 +43,8 @@ func readContent(r *Record) *content {
 		}
 		c.lack(r.Described)
 	}
+	c.inputsLacking = append(c.inputsLacking, c.inputs.noData()...)
+	c.outputsLacking = append(c.outputsLacking, c.outputs.noData()...)
 	// A size is written for every field, so a field with a size and no value was
 	// not written, whatever the record says of its content.
 	if r.Sizes.Kind() == '{' {
@@ -71,6 +73,17 @@ func (c *content) namesIn(object datasets.Value, member string) []string {
 		}
 	default:
 		c.unsaid = true
+	}
+	return names
+}
+
+// noData names the members that are not data.
+func (m members) noData() []string {
+	var names []string
+	for _, name := range m.names {
+		if !isData(m.values[name]) {
+			names = append(names, name)
+		}
 	}
 	return names
 }
@@ -123,7 +136,7 @@ func metaOf(r *Record, row *datasets.Row) datasets.Values {
 	if r.Seconds != nil {
 		meta["seconds"] = datasets.Float(*r.Seconds)
 	}
-	if r.Usage.Kind() == '{' {
+	if r.Usage.Kind() == '{' && isData(r.Usage) {
 		meta["usage"] = cloneValue(r.Usage)
 	}
 	if r.Error != nil {
@@ -151,7 +164,9 @@ func metaOf(r *Record, row *datasets.Row) datasets.Values {
 			w.comma()
 			w.change(&r.Changes[i])
 		}
-		meta["changes"] = datasets.RawValue(string(append(w.b, ']')))
+		if changes := datasets.RawValue(string(append(w.b, ']'))); isData(changes) {
+			meta["changes"] = changes
+		}
 	}
 	if r.Replayable != nil {
 		meta["replayable"] = datasets.Bool(*r.Replayable)

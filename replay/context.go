@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"evalrun/datasets"
 )
@@ -167,7 +168,10 @@ func (x *contexts) each(w Want, do func(*Record)) error {
 // When a call is missing, all turns of the conversations at hand are asked for
 // at once, and the second time also all calls made in these turns: in a
 // conversation of a thousand turns, each of which saw what the one before it
-// saw, a thousand readings would find one call each.
+// saw, a thousand readings would find one call each. Where that does not find
+// all, because records name no conversation, who saw what whom saw is read of
+// every call, and then all that are missing are asked for at once. So the number
+// of readings is bounded, however long a chain is.
 func (x *contexts) reach(todo []*link) error {
 	var (
 		want    = Want{Conversations: map[string]bool{}} // what to read next
@@ -208,8 +212,15 @@ func (x *contexts) reach(todo []*link) error {
 		if len(want.IDs) == 0 {
 			return nil
 		}
-		if round == 1 {
+		switch round {
+		case 0:
+		case 1:
 			want.Roots = turns
+		default:
+			want.Conversations = nil
+			if err := x.below(want.IDs); err != nil {
+				return err
+			}
 		}
 		want.Parts = LinkParts
 		maps.Copy(asked, want.Conversations)
@@ -230,6 +241,32 @@ func (x *contexts) reach(todo []*link) error {
 		}
 		want = Want{Conversations: map[string]bool{}}
 	}
+}
+
+// below adds the calls that what these calls saw leads through. It holds two ids
+// of every call of the source that saw what another call saw, for as long as it
+// takes.
+func (x *contexts) below(ids map[string]bool) error {
+	sawOf := map[string]string{}
+	err := x.each(Want{Following: true, Parts: LinkParts}, func(r *Record) {
+		if len(r.Saw) > 0 && r.Saw[0].SawOf != "" { // anywhere else it is of no known form
+			sawOf[strings.Clone(r.ID)] = strings.Clone(r.Saw[0].SawOf)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	passed := map[string]bool{}
+	for _, id := range slices.Collect(maps.Keys(ids)) {
+		for id != "" && !passed[id] {
+			passed[id] = true
+			if x.links[id] == nil {
+				ids[id] = true
+			}
+			id = sawOf[id]
+		}
+	}
+	return nil
 }
 
 // read reads the values of the calls that were shown.

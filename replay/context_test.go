@@ -114,6 +114,25 @@ var contextCases = []ratedCase{{
 	left: "no_context 4",
 	why:  "saw-cycle 4",
 }, {
+	rule: "however long the way is: to a call that is not here, to a cycle, to the end",
+	log: `
+		{CALL,"id":"a1",TEAM,"started":"@01","inputs":{"m":1},"outputs":{"result":"x"},"saw":[{"saw_of":"a2"}]}
+		{CALL,"id":"a2",TEAM,"started":"@02","inputs":{"m":1},"outputs":{"result":"x"},"saw":[{"saw_of":"a3"}]}
+		{CALL,"id":"a3",TEAM,"started":"@03","inputs":{"m":1},"outputs":{"result":"x"},"saw":[{"saw_of":"a4"}]}
+		{CALL,"id":"a4",TEAM,"started":"@04","inputs":{"m":1},"outputs":{"result":"x"},"saw":[{"saw_of":"gone"},{"call":"a3"}]}
+		{CALL,"id":"b1",TEAM,"started":"@01","inputs":{"m":1},"outputs":{"result":"x"},"saw":[{"saw_of":"b2"}]}
+		{CALL,"id":"b2",TEAM,"started":"@02","inputs":{"m":1},"outputs":{"result":"x"},"saw":[{"saw_of":"b3"}]}
+		{CALL,"id":"b3",TEAM,"started":"@03","inputs":{"m":1},"outputs":{"result":"x"},"saw":[{"saw_of":"b4"}]}
+		{CALL,"id":"b4",TEAM,"started":"@04","inputs":{"m":1},"outputs":{"result":"x"},"saw":[{"saw_of":"b3"}]}
+		{CALL,"id":"c1",TEAM,"started":"@01","inputs":{"m":1},"outputs":{"result":"x"},"saw":[{"saw_of":"c2"}]}
+		{CALL,"id":"c2",TEAM,"started":"@02","inputs":{"m":1},"outputs":{"result":"x"},"saw":[{"saw_of":"c3"}]}
+		{CALL,"id":"c3",TEAM,"started":"@03","inputs":{"m":1},"outputs":{"result":"x"},"saw":[{"saw_of":"c4"}]}
+		{CALL,"id":"c4",TEAM,"started":"@04","inputs":{"m":4},"outputs":{"result":"y"},"saw":[{"call":"c4"}]}
+		` + rightOf("a1 b1 c1"),
+	rows: `{"m":1,"result":"x","earlier":[{"inputs":{"m":4},"outputs":{"result":"y"}}],"conversation":null,"call":"c1"` + rated,
+	left: "no_context 2",
+	why:  "missing-call 1, saw-cycle 1",
+}, {
 	rule: "no call can have been shown with its steps and without its tool calls, whether or not it is here",
 	log: `
 		{CALL,"id":"a",TEAM,"started":"@01","inputs":{"m":1},"outputs":{"result":"x"},"saw":[{"call":"z","steps":true,"without":["calls"]}]}
@@ -164,6 +183,18 @@ var contextCases = []ratedCase{{
 		{"m":14,"result":"x","earlier":[{"inputs":{"m":0},"outputs":{"result":"x"}}],"conversation":null,"call":"b4"` + rated,
 	left: "no_context 4",
 	why:  "not-kept 4",
+}, {
+	rule: "not kept: a number that no float64 can hold, in a value or in a step; unless it was left out",
+	log: `
+		{CALL,"id":"z1",TEAM,"started":"@00","inputs":{"m":0,"n":1e999},"outputs":{"result":"x"}}
+		{CALL,"id":"z2",TEAM,"started":"@00","inputs":{"m":0},"outputs":{"result":"x"},"steps":[{"kind":"model","outputs":{"result":1e999}}]}
+		{CALL,"id":"a1",TEAM,"started":"@01","inputs":{"m":1},"outputs":{"result":"x"},"saw":[{"call":"z1"}]}
+		{CALL,"id":"a2",TEAM,"started":"@02","inputs":{"m":2},"outputs":{"result":"x"},"saw":[{"call":"z2","steps":true}]}
+		{CALL,"id":"b1",TEAM,"started":"@11","inputs":{"m":11},"outputs":{"result":"x"},"saw":[{"call":"z1","without":["n"]}]}
+		` + rightOf("a1 a2 b1"),
+	rows: `{"m":11,"result":"x","earlier":[{"inputs":{"m":0},"outputs":{"result":"x"}}],"conversation":null,"call":"b1"` + rated,
+	left: "no_context 2",
+	why:  "not-kept 2",
 }, {
 	rule: "a turn after one whose request a plugin replaced cannot show it with its steps; its values it can",
 	log: `

@@ -100,9 +100,9 @@ func FuzzStore(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, seed uint64, line []byte) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		im := newImporter(filepath.Join(dir, "store"))
+		im := newImporter(t.Context(), filepath.Join(dir, "store"))
 		defer os.RemoveAll(im.folder)
-		defer im.store.Close()
+		defer im.close()
 		var want []string
 		add := func(line []byte) {
 			rec, err := parseAny(line)

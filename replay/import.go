@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
 
 	"evalrun/datasets"
 	"evalrun/internal/columnar"
@@ -35,13 +39,28 @@ const (
 // which is made if it is not there. Every record of a call is kept, whoever wrote
 // it; readers choose. A record that the store has already, equal as canonical
 // JSON, is not written again, so that a log that grew can be imported again. It
-// refuses a folder that holds anything else. A store has one writer at a time.
-func Import(sources []string, folder string) (Imported, error) {
-	im := newImporter(folder)
-	if err := im.open(sources); err != nil {
+// refuses a folder that holds anything else.
+//
+// A store has one writer at a time: an import waits until another is done. No
+// file is ever written over. When ctx ends it stops; the files that are whole by
+// then stay, and the error is that of ctx.
+//
+// The error is a *[DataError] or a *[columnar.Error] when the data was refused,
+// and otherwise that of the file system.
+func Import(ctx context.Context, sources []string, folder string) (Imported, error) {
+	return newImporter(ctx, folder).run(sources)
+}
+
+func (im *importer) run(sources []string) (Imported, error) {
+	for _, src := range sources {
+		if inside(src, im.folder) {
+			return im.done, refusedf("%s is part of the store %s itself; name another folder to import to", src, im.folder)
+		}
+	}
+	if err := im.look(); err != nil {
 		return im.done, err
 	}
-	defer im.store.Close()
+	defer im.close()
 	from, err := Open(sources...)
 	if err != nil {
 		return im.done, err
@@ -49,6 +68,9 @@ func Import(sources []string, folder string) (Imported, error) {
 	defer from.Close()
 	l := from.(*library)
 	for _, f := range l.files {
+		if err := im.ctx.Err(); err != nil {
+			return im.done, err
+		}
 		skip, counted := l.skipper(f)
 		if err := f.each(im.take, skip); err != nil {
 			return im.done, err
@@ -64,8 +86,12 @@ func Import(sources []string, folder string) (Imported, error) {
 }
 
 type importer struct {
+	ctx     context.Context
 	folder  string
-	store   *library // what the folder holds
+	bytes   int          // of JSON that are held at a time, about
+	rows    int          // records that are held at a time
+	lock    *flock.Flock // nil until there is something to write
+	store   *library     // what the folder holds
 	done    Imported
 	calls   pile[*Record, callRow]
 	ratings pile[*Rating, ratingRow]
@@ -73,11 +99,14 @@ type importer struct {
 	err     error
 }
 
-func newImporter(folder string) *importer {
-	im := &importer{folder: folder, store: &library{counted: map[file]bool{}}, last: map[string]int{}}
+func newImporter(ctx context.Context, folder string) *importer {
+	im := &importer{
+		ctx: ctx, folder: folder, bytes: importBytes, rows: importRows,
+		store: &library{counted: map[file]bool{}}, last: map[string]int{},
+	}
 	im.calls = pile[*Record, callRow]{
 		im: im, kind: "calls", schema: callsSchema, written: &im.done.Calls,
-		opts: []columnar.Option{columnar.SortedBy("started", "id"), columnar.Bloom("id", "root", "conversation_id")},
+		opts: []columnar.Option{columnar.SortedBy("started", "id"), columnar.Bloom("id", "root", "conversation_id"), columnar.NeverReplace()},
 		id:   func(r *Record) string { return r.ID },
 		row:  (*Record).row,
 		order: func(a, b *Record) int {
@@ -87,7 +116,7 @@ func newImporter(folder string) *importer {
 	}
 	im.ratings = pile[*Rating, ratingRow]{
 		im: im, kind: "ratings", schema: ratingsSchema, written: &im.done.Ratings,
-		opts: []columnar.Option{columnar.SortedBy("at", "id"), columnar.Bloom("id", "call")},
+		opts: []columnar.Option{columnar.SortedBy("at", "id"), columnar.Bloom("id", "call"), columnar.NeverReplace()},
 		id:   func(r *Rating) string { return r.ID },
 		row:  (*Rating).row,
 		order: func(a, b *Rating) int {
@@ -98,13 +127,8 @@ func newImporter(folder string) *importer {
 	return im
 }
 
-// open looks at the store and refuses what is none.
-func (im *importer) open(sources []string) error {
-	for _, src := range sources {
-		if inside(src, im.folder) {
-			return fmt.Errorf("%s is part of the store %s itself; name another folder to import to", src, im.folder)
-		}
-	}
+// look refuses a folder that is no store.
+func (im *importer) look() error {
 	entries, err := os.ReadDir(im.folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -117,8 +141,34 @@ func (im *importer) open(sources []string) error {
 		calls, _ := filepath.Match(callsPattern, name)
 		ratings, _ := filepath.Match(ratingsPattern, name)
 		if !calls && !ratings && !strings.HasPrefix(name, ".") {
-			return fmt.Errorf("%s is no store: it holds %s; name an empty folder, or one that is not there", im.folder, name)
+			return refusedf("%s is no store: it holds %s; name an empty folder, or one that is not there", im.folder, name)
 		}
+	}
+	return nil
+}
+
+// lockRetry is how long an import waits before it asks again whether another is
+// done.
+const lockRetry = 50 * time.Millisecond
+
+// begin makes the store, waits until it is this import's alone, and looks at what
+// it holds by then. It does so once.
+func (im *importer) begin() error {
+	if im.lock != nil {
+		return nil
+	}
+	if err := os.MkdirAll(im.folder, 0o700); err != nil {
+		return fmt.Errorf("making the store: %w", err)
+	}
+	im.lock = flock.New(filepath.Join(im.folder, ".lock"))
+	if _, err := im.lock.TryLockContext(im.ctx, lockRetry); err != nil {
+		if ended := im.ctx.Err(); ended != nil {
+			return ended
+		}
+		return fmt.Errorf("locking the store: %w", err)
+	}
+	if err := im.look(); err != nil {
+		return err
 	}
 	names, err := storeFiles(im.folder)
 	if err != nil {
@@ -126,11 +176,18 @@ func (im *importer) open(sources []string) error {
 	}
 	for _, name := range names {
 		if err := im.store.addFile(name); err != nil {
-			_ = im.store.Close()
 			return err
 		}
 	}
 	return nil
+}
+
+// close gives the store free. What was written is on disk by then.
+func (im *importer) close() {
+	_ = im.store.Close()
+	if im.lock != nil {
+		_ = im.lock.Unlock()
+	}
 }
 
 // inside reports whether path is the folder or in it.
@@ -147,6 +204,9 @@ func inside(path, folder string) bool {
 
 // take holds a record until there are enough for a file.
 func (im *importer) take(_ int64, call *Record, rating *Rating) bool {
+	if im.err = im.ctx.Err(); im.err != nil {
+		return false
+	}
 	if call != nil {
 		im.err = im.calls.add(call, call.size())
 	} else {
@@ -188,6 +248,9 @@ func (r *Record) size() int {
 func (im *importer) knownCalls(ids map[string]bool) (sums, error) {
 	known := sums{}
 	for _, f := range im.store.files {
+		if err := im.ctx.Err(); err != nil {
+			return nil, err
+		}
 		var places []place
 		err := f.locate(&Want{IDs: ids}, func(p place) { places = append(places, p) })
 		if err == nil {
@@ -203,6 +266,9 @@ func (im *importer) knownCalls(ids map[string]bool) (sums, error) {
 func (im *importer) knownRatings(ids map[string]bool) (sums, error) {
 	known := sums{}
 	for _, f := range im.store.files {
+		if err := im.ctx.Err(); err != nil {
+			return nil, err
+		}
 		if t, ok := f.(*ratingsFile); ok {
 			if err := t.find(ids, func(r *Rating) { known.add(r.ID, sumOf(r)) }); err != nil {
 				return nil, err

@@ -96,7 +96,7 @@ func filesOf(path string) ([]string, error) {
 		return nil, fmt.Errorf("opening records: %w", err)
 	}
 	if names = append(names, logs...); len(names) == 0 {
-		return nil, fmt.Errorf("%s holds no records: no %s or %s, no *.jsonl and no day folder (2025-01-31); name a store or a call log", path, callsPattern, ratingsPattern)
+		return nil, refusedf("%s holds no records: no %s or %s, no *.jsonl and no day folder (2025-01-31); name a store or a call log", path, callsPattern, ratingsPattern)
 	}
 	return names, nil
 }
@@ -116,7 +116,7 @@ func (l *library) addFile(path string) error {
 			l.files = append(l.files, &ratingsFile{f})
 		}
 	default:
-		return fmt.Errorf("%s is no file of records by its name; name a .parquet or .jsonl file, or a folder", path)
+		return refusedf("%s is no file of records by its name; name a .parquet or .jsonl file, or a folder", path)
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func (l *library) Calls(w Want) iter.Seq2[*Record, error] {
 	}
 	return func(yield func(*Record, error) bool) {
 		ids := w.IDs
-		if len(w.Roots)+len(w.Conversations) > 0 {
+		if w.some() {
 			// A record of another writer may say another root: all of an id are
 			// looked at before one is chosen.
 			ids = map[string]bool{}

@@ -197,6 +197,7 @@ type head struct {
 	call                   bool
 	id, root, conversation string
 	writer                 int64
+	follows                bool // it may have seen all that another call saw
 }
 
 // peek finds a record's head without reading the rest. The text may be no JSON
@@ -222,6 +223,8 @@ func peek(text string) (h head) {
 			if n, ok := wholeNumber(v); ok && n != 0 {
 				h.writer = n
 			}
+		case "saw":
+			h.follows = follows(v)
 		case "conversation":
 			h.conversation = ""
 			if v[0] == '{' {
@@ -238,12 +241,32 @@ func peek(text string) (h head) {
 	return h
 }
 
+// follows reports whether an entry of saw names a call in saw_of.
+func follows(saw string) bool {
+	if saw[0] != '[' {
+		return false
+	}
+	c := enter(saw)
+	for e, ok := c.element(); ok; e, ok = c.element() {
+		if e[0] != '{' {
+			continue
+		}
+		in := enter(e)
+		for name, v, ok := in.member(); ok; name, v, ok = in.member() {
+			if name == "saw_of" && v[0] == '"' {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // locate finds the calls that are wanted. Each line is looked at without being
 // read; only those found are checked.
 func (l *logFile) locate(w *Want, found func(place)) error {
 	return l.lines(func(ln line) bool {
 		h := peek(strings.Trim(string(ln.text), " \t\r"))
-		if !h.call || h.id == "" || !w.wants(h.id, h.root, h.conversation) {
+		if !h.call || h.id == "" || !w.wants(&h) {
 			return true
 		}
 		if _, what, err := ln.check(); err == nil && what.call {
@@ -268,7 +291,7 @@ func (l *logFile) fetch(places []place, _ Parts, take func(*Record) bool) error 
 		}
 		r, err := ParseRecord(text)
 		if err != nil {
-			return fmt.Errorf("%s changed while it was read: %w", l.path, err)
+			return refusedf("%s changed while it was read: %v", l.path, err)
 		}
 		if !take(r) {
 			return nil

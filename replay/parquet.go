@@ -41,7 +41,7 @@ func rowError(f *columnar.File, nr int64, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: row %d: %w; restore the file from a copy, or import its source again", f.Path(), nr, err)
+	return refusedf("%s: row %d: %v; restore the file from a copy, or import its source again", f.Path(), nr, err)
 }
 
 // each passes every call on.
@@ -75,7 +75,33 @@ func (k *callKeyRow) place(at int64) place {
 	return place{at: at, id: k.ID, writer: max(k.Writer, 0)}
 }
 
-// locate finds the calls that are wanted, by the indexes of three columns.
+// sawKeyRow are the columns that say whom a call saw as much as.
+type sawKeyRow struct {
+	Saw []struct {
+		SawOf string `parquet:"saw_of,optional"`
+	} `parquet:"saw,list,optional"`
+}
+
+// following finds the rows of the calls that saw all that another call saw.
+func (c *callsFile) following() (rows []int64, err error) {
+	at := int64(0)
+	for k, err := range columnar.All[sawKeyRow](c.file) {
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range k.Saw {
+			if s.SawOf != "" {
+				rows = append(rows, at)
+				break
+			}
+		}
+		at++
+	}
+	return rows, nil
+}
+
+// locate finds the calls that are wanted, by the indexes of three columns; those
+// that follow others by reading one column.
 func (c *callsFile) locate(w *Want, found func(place)) error {
 	if w.All {
 		at := int64(0)
@@ -103,6 +129,13 @@ func (c *callsFile) locate(w *Want, found func(place)) error {
 		for _, h := range hits {
 			rows = append(rows, h.Row)
 		}
+	}
+	if w.Following {
+		more, err := c.following()
+		if err != nil {
+			return err
+		}
+		rows = append(rows, more...)
 	}
 	slices.Sort(rows)
 	rows = slices.Compact(rows)

@@ -2,9 +2,10 @@ package replay
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -37,7 +38,7 @@ type pile[T jsonRecord, R any] struct {
 func (p *pile[T, R]) add(r T, size int) error {
 	p.list = append(p.list, r)
 	p.bytes += size
-	if p.bytes < importBytes && len(p.list) < importRows {
+	if p.bytes < p.im.bytes && len(p.list) < p.im.rows {
 		return nil
 	}
 	return p.flush()
@@ -45,13 +46,16 @@ func (p *pile[T, R]) add(r T, size int) error {
 
 // flush writes the records that are new to a file of their own.
 func (p *pile[T, R]) flush() error {
+	if len(p.list) == 0 {
+		return nil
+	}
+	if err := p.im.begin(); err != nil {
+		return err
+	}
 	fresh, err := p.fresh()
 	p.list, p.bytes = nil, 0
 	if err != nil || len(fresh) == 0 {
 		return err
-	}
-	if err := os.MkdirAll(p.im.folder, 0o700); err != nil {
-		return fmt.Errorf("making the store: %w", err)
 	}
 	path, err := p.im.nextFile(p.kind)
 	if err != nil {
@@ -59,12 +63,16 @@ func (p *pile[T, R]) flush() error {
 	}
 	rows := func(yield func(R, error) bool) {
 		for _, r := range fresh {
-			if !yield(p.row(r), nil) {
+			if !yield(p.row(r), p.im.ctx.Err()) {
 				return
 			}
 		}
 	}
-	if err := columnar.Write(path, p.schema, rows, p.opts...); err != nil {
+	err = columnar.Write(path, p.schema, rows, p.opts...)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w: another program writes to this store; import again when it is done", err)
+	}
+	if err != nil {
 		return err
 	}
 	*p.written += int64(len(fresh))
@@ -75,9 +83,6 @@ func (p *pile[T, R]) flush() error {
 // fresh sorts the records and takes out those that the store, or the pile, has
 // already.
 func (p *pile[T, R]) fresh() ([]T, error) {
-	if len(p.list) == 0 {
-		return nil, nil
-	}
 	slices.SortStableFunc(p.list, p.order)
 	ids := make(map[string]bool, len(p.list))
 	for _, r := range p.list {

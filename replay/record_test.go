@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -176,7 +177,11 @@ func checkHead(t *testing.T, line []byte, record any) {
 	if r.Conversation != nil {
 		want.conversation = r.Conversation.ID
 	}
-	if got := peek(strings.Trim(string(line), " \t\r\n")); got != want {
+	got := peek(strings.Trim(string(line), " \t\r\n"))
+	if slices.ContainsFunc(r.Saw, func(s Saw) bool { return s.SawOf != "" }) && !got.follows {
+		t.Fatalf("not seen that %s saw what another call saw", line)
+	}
+	if got.follows = false; got != want {
 		t.Fatalf("seen %+v of %s\nwant %+v", got, line, want)
 	}
 }

@@ -159,6 +159,20 @@ var ratingCases = []ratedCase{{
 	rows: `{"message":"a","result":null,"call":"c1","version":"v1","rating":"wrong","rated_by":"ana","origin":"review","sample":null,"disputed":false}
 		{"message":"b","result":null,"call":"c2","version":"v1","rating":"right","rated_by":"ana","origin":"review","sample":null,"disputed":false}`,
 }, {
+	rule: "a number that no float64 can hold is no data: not an input, not an answer, not a correction, not a fact",
+	log: `{CALL,"id":"c1",TEAM,"started":"@01","inputs":{"m":[{"n":-1E+999}]},"outputs":{"result":"x"}}
+		{RIGHT,"id":"r1","call":"c1","at":"@30"}
+		{CALL,"id":"c2",TEAM,"started":"@02","inputs":{"m":2},"outputs":{"result":{"n":1e999}}}
+		{RIGHT,"id":"r2","call":"c2","at":"@30"}
+		{CALL,"id":"c3",TEAM,"started":"@03","inputs":{"m":3},"outputs":{"result":"x"}}
+		{WRONG,"id":"r3","call":"c3","at":"@30","answer":1e999}
+		{CALL,"id":"c4",TEAM,"started":"@04","inputs":{"m":4},"outputs":{"result":"x"}}
+		{WRONG,"id":"r4","call":"c4","at":"@30","answer":"y","outputs":{"score":[1e999]}}
+		{CALL,"id":"c5",TEAM,"started":"@05","inputs":{"m":"1e999"},"outputs":{"result":1e-999,"1e999":1e308},"usage":{"tokens":1e999}}
+		{RIGHT,"id":"r5","call":"c5","at":"@30"}`,
+	rows: `{"m":"1e999","result":1e-999,"call":"c5","version":"v1","rating":"right","rated_by":"ana","origin":"review","sample":null,"disputed":false}`,
+	left: "no_answer 3, no_content 1",
+}, {
 	rule: "rows are in the order in which calls started, then by id; lines may be in any order",
 	log: `{RIGHT,"id":"r3","call":"c3","at":"@30"}
 		{CALL,"id":"c3",TEAM,"started":"@01","inputs":{"m":3},"outputs":{"result":"x"}}
@@ -632,5 +646,26 @@ func TestParseProgram(t *testing.T) {
 		if module, name := ParseProgram(c.text); module != c.module || name != c.name {
 			t.Errorf("%q is %q and %q", c.text, module, name)
 		}
+	}
+}
+
+// A recorded answer that is no data is not there to be measured; the correction
+// of it is.
+func TestRecordedAnswerThatIsNoData(t *testing.T) {
+	src := sourceOf(t, `{CALL,"id":"c1",TEAM,"started":"@01","inputs":{"m":1},"outputs":{"result":1e999,"note":"n"},"usage":{"tokens":1e999},"changes":[{"plugin":"p","hook":"h","change":{"t":1e999}}]}
+		{WRONG,"id":"r1","call":"c1","at":"@30","answer":2}
+		{CALL,"id":"c2",TEAM,"started":"@02","inputs":{"m":2},"outputs":{"result":1,"note":1e999}}
+		{WRONG,"id":"r2","call":"c2","at":"@30","answer":2}`)
+	r, err := Rows(t.Context(), src, Query{Program: "team"})
+	if err != nil || r.Len() != 2 {
+		t.Fatalf("%d rows, %v", r.Len(), err)
+	}
+	first, _ := r.At(0)
+	if first.Recorded != nil || first.Labels.Object().JSON() != `{"result":2}` || !first.Meta["usage"].IsZero() || !first.Meta["changes"].IsZero() {
+		t.Errorf("recorded %v, labels %v, meta %v", first.Recorded, first.Labels, first.Meta)
+	}
+	second, _ := r.At(1)
+	if got := second.Recorded.Object().JSON(); got != `{"result":1}` {
+		t.Errorf("recorded %s", got)
 	}
 }

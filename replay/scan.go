@@ -252,6 +252,26 @@ func setObjects[T any](dst *[]T, v string, read func(*T, string)) bool {
 	return true
 }
 
+// isData reports whether every number in a value is one that a float64 can hold,
+// or whole: 1e999 is JSON, and stands for nothing.
+func isData(v datasets.Value) bool {
+	c := scanner{s: v.JSON()}
+	for c.i < len(c.s) {
+		switch at := c.i; c.s[at] {
+		case '"':
+			c.text()
+		case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+			c.scalar()
+			if _, err := canon.AppendNumber(nil, c.s[at:c.i]); err != nil {
+				return false
+			}
+		default:
+			c.i++
+		}
+	}
+	return true
+}
+
 func isNumber(v string) bool { return v[0] == '-' || v[0] >= '0' && v[0] <= '9' }
 
 // wholeNumber reads a number that is whole, however it is spelled, and fits an int64.

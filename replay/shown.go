@@ -40,6 +40,7 @@ type keptCall struct {
 	*content
 	signature string
 	steps     []datasets.Step // nil when they are not there
+	noData    bool            // some step is not data
 	replies   bool            // content is whole, and every exchange has its request's hash and its reply
 }
 
@@ -67,7 +68,9 @@ func keep(r *Record, values *content, steps bool) *keptCall {
 	if r.Steps != nil {
 		k.steps = make([]datasets.Step, len(r.Steps))
 		for i, s := range r.Steps {
-			k.steps[i] = cloneValue(s)
+			if k.steps[i] = cloneValue(s); !isData(s) {
+				k.noData = true
+			}
 		}
 	}
 	return k
@@ -130,6 +133,8 @@ func (x *contexts) refuse(e entry) *refusal {
 		return notKept("its record lacks a request's hash or a reply")
 	case e.steps && k.steps == nil:
 		return notKept("its record has no steps")
+	case e.steps && k.noData:
+		return notKept("its steps are not all in its record as data")
 	}
 	for _, s := range k.steps {
 		if field, ok := s.Member("calls_field").AsText(); ok && e.steps && slices.Contains(e.without, field) {

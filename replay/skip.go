@@ -40,6 +40,17 @@ func (e *SkipError) Error() string {
 	return e.Reason + ": " + e.Detail
 }
 
+// DataError is why something that was named as records is refused: it is none, or
+// its content is wrong. What a file of Parquet itself has wrong is a
+// columnar.Error. An error of the file system is neither.
+type DataError struct{ problem string }
+
+func (e *DataError) Error() string { return e.problem }
+
+func refusedf(format string, args ...any) error {
+	return &DataError{fmt.Sprintf(format, args...)}
+}
+
 // skips counts by reason, in the order the reasons were first met.
 type skips struct {
 	found []Skip

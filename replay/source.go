@@ -2,6 +2,7 @@ package replay
 
 import (
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -36,21 +37,26 @@ type Want struct {
 	IDs           map[string]bool // calls of these ids
 	Roots         map[string]bool // calls whose root, or whose id, is one of these
 	Conversations map[string]bool // turns of these conversations
+	Following     bool            // calls that saw all that another call saw (saw_of)
 	Parts         Parts           // how much of the records is wanted
 }
 
-// wants reports whether a call of that id, root and conversation is wanted.
-func (w *Want) wants(id, root, conversation string) bool {
-	return w.All || w.IDs[id] || w.Roots[id] || root != "" && w.Roots[root] ||
-		conversation != "" && w.Conversations[conversation]
+// wants reports whether a call of that head is wanted.
+func (w *Want) wants(h *head) bool {
+	return w.All || w.IDs[h.id] || w.Roots[h.id] || h.root != "" && w.Roots[h.root] ||
+		h.conversation != "" && w.Conversations[h.conversation] || w.Following && h.follows
 }
 
+// some reports whether calls are wanted that their ids alone do not tell.
+func (w *Want) some() bool { return len(w.Roots)+len(w.Conversations) > 0 || w.Following }
+
 func (w *Want) record(r *Record) bool {
-	conversation := ""
+	h := head{id: r.ID, root: r.Root}
 	if r.Conversation != nil {
-		conversation = r.Conversation.ID
+		h.conversation = r.Conversation.ID
 	}
-	return w.wants(r.ID, r.Root, conversation)
+	h.follows = slices.ContainsFunc(r.Saw, func(s Saw) bool { return s.SawOf != "" })
+	return w.wants(&h)
 }
 
 // InMemory is a Source of records held in memory, in that order.

@@ -54,7 +54,7 @@ func texts[T interface{ AppendJSON([]byte) []byte }](t testing.TB, list iter.Seq
 func imported(t testing.TB, sources ...string) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "store")
-	if _, err := Import(sources, folder); err != nil {
+	if _, err := Import(t.Context(), sources, folder); err != nil {
 		t.Fatal(err)
 	}
 	return folder
@@ -165,7 +165,7 @@ func TestSources(t *testing.T) {
 	one := writeLines(t, filepath.Join(dir, "one.jsonl"), rating, callA2, callB, callC, callA, callD)
 	stores := filepath.Join(dir, "store")
 	for _, src := range []string{filepath.Join(log, "2025-01-01", "p1.jsonl"), log} { // in two steps: two files of calls
-		if _, err := Import([]string{src}, stores); err != nil {
+		if _, err := Import(t.Context(), []string{src}, stores); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -331,7 +331,7 @@ func TestImport(t *testing.T) {
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "store")
 	log := writeLines(t, filepath.Join(dir, "log.jsonl"), callD, callB, callA, callB, "torn {", callC, rating, rating)
-	got, err := Import([]string{log}, folder)
+	got, err := Import(t.Context(), []string{log}, folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,11 +354,11 @@ func TestImport(t *testing.T) {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 	// The same again adds nothing; what is new is added.
-	if got, err = Import([]string{log}, folder); err != nil || got.Calls+got.Ratings != 0 || got.Known != 7 || got.Files != nil {
+	if got, err = Import(t.Context(), []string{log}, folder); err != nil || got.Calls+got.Ratings != 0 || got.Known != 7 || got.Files != nil {
 		t.Errorf("again: %+v, %v", got, err)
 	}
 	more := writeLines(t, filepath.Join(dir, "more.jsonl"), callA2, callA, strings.Replace(rating, "r1", "r2", 1))
-	if got, err = Import([]string{more, log}, folder); err != nil || got.Calls != 1 || got.Ratings != 1 || fmt.Sprint(got.Files) != "[calls-000002.parquet ratings-000002.parquet]" {
+	if got, err = Import(t.Context(), []string{more, log}, folder); err != nil || got.Calls != 1 || got.Ratings != 1 || fmt.Sprint(got.Files) != "[calls-000002.parquet ratings-000002.parquet]" {
 		t.Errorf("more: %+v, %v", got, err)
 	}
 	if got := idsOf(t, open(t, folder).Calls(Want{All: true})); got != "a2 b c d" {
@@ -382,7 +382,7 @@ func TestImport(t *testing.T) {
 		{log, more, "opening the store"},
 	} {
 		before := maps.Collect(contents(t, dir))
-		if _, err := Import([]string{c.src}, c.folder); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Import(t.Context(), []string{c.src}, c.folder); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s to %s: %v, want %q", c.src, c.folder, err, c.want)
 		}
 		if !maps.Equal(before, maps.Collect(contents(t, dir))) {

@@ -268,7 +268,7 @@ func Schema(path string) ([]FileSchema, error) {
 		list = append(list, FileSchema{file.Path(), s.Name, s.Version, file.Columns()})
 	}
 	if list == nil {
-		return nil, fmt.Errorf("%s is a call log, which has no columns; make a store of it with 'evalrun import'", path)
+		return nil, refusedf("%s is a call log, which has no columns; make a store of it with 'evalrun import'", path)
 	}
 	return list, nil
 }

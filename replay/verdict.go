@@ -85,7 +85,8 @@ func decide(said []*Rating, call *content) (v verdict, ok bool) {
 }
 
 // saidBy is what a rating says is right: for "right" the answer the call gave,
-// for "wrong" the corrections. It is empty when the rating does not say.
+// for "wrong" the corrections. It is empty when the rating does not say, or says
+// what is no data.
 func (c *content) saidBy(r *Rating) members {
 	var says members
 	if r.Verdict == "right" {
@@ -105,6 +106,9 @@ func (c *content) saidBy(r *Rating) members {
 		if name != c.answer {
 			says.set(name, others.values[name])
 		}
+	}
+	if len(says.noData()) > 0 {
+		return members{}
 	}
 	return says
 }

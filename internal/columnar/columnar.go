@@ -26,6 +26,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -73,6 +74,7 @@ type Option func(*options)
 type options struct {
 	sorted []string
 	bloom  []string
+	unique bool
 }
 
 // SortedBy declares that the rows come sorted by these columns, ascending. It
@@ -88,8 +90,14 @@ func Bloom(columns ...string) Option {
 	return func(o *options) { o.bloom = columns }
 }
 
+// NeverReplace keeps a file that is there: [Write] then fails with an error that
+// is fs.ErrExist, whoever made it and however late.
+func NeverReplace() Option {
+	return func(o *options) { o.unique = true }
+}
+
 // Write writes rows to a new file at path, in the order they come, and replaces
-// a file that is there. The file has its name only when it is whole and on disk:
+// a file that is there, unless told otherwise. The file has its name only when it is whole and on disk:
 // when a row comes with an error, or writing fails, there is no new file. It is
 // readable by its owner alone, since records may be private.
 func Write[T any](path string, s Schema, rows iter.Seq2[T, error], opts ...Option) (err error) {
@@ -139,10 +147,31 @@ func Write[T any](path string, s Schema, rows iter.Seq2[T, error], opts ...Optio
 	if err := errors.Join(tmp.Sync(), tmp.Close()); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
+	name := os.Rename
+	if o.unique {
+		name = nameOnce
+	}
+	if err := name(tmp.Name(), path); err != nil {
 		return err
 	}
 	return syncFolder(filepath.Dir(path))
+}
+
+// nameOnce gives a file its name unless there is a file of that name. Where the
+// file system has no hard links, which do it in one step, it looks first.
+func nameOnce(tmp, path string) error {
+	err := os.Link(tmp, path)
+	switch {
+	case err == nil:
+		_ = os.Remove(tmp)
+		return nil
+	case errors.Is(err, fs.ErrExist):
+		return err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+	}
+	return os.Rename(tmp, path)
 }
 
 // syncFolder makes a rename last through a power failure. Some systems cannot

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"maps"
 	"math/rand/v2"
@@ -449,5 +450,39 @@ func TestZerosAreNULL(t *testing.T) {
 				t.Fatalf("row %d: item %d: %v was written as %v", i, j, it, g)
 			}
 		}
+	}
+}
+
+// A file that may not be replaced is not, even when it appears while the new one
+// is written.
+func TestNeverReplace(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "calls.parquet")
+	type row struct {
+		ID string `parquet:"id"`
+	}
+	s := Schema{Name: "evalrun.test", Version: 1}
+	other := func(yield func(row, error) bool) {
+		if err := os.WriteFile(path, []byte("another's"), 0o600); err != nil {
+			t.Error(err)
+		}
+		yield(row{"a"}, nil)
+	}
+	if err := Write(path, s, other, NeverReplace()); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("got %v", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if text, _ := os.ReadFile(path); string(text) != "another's" || err != nil || len(entries) != 1 {
+		t.Errorf("the folder has %v; the file is now %q", entries, text)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	one := func(yield func(row, error) bool) { yield(row{"a"}, nil) }
+	if err := Write(path, s, one, NeverReplace()); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err = os.ReadDir(dir); err != nil || len(entries) != 1 || entries[0].Name() != "calls.parquet" {
+		t.Errorf("the folder has %v, %v", entries, err)
 	}
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"evalrun/datasets"
+	"evalrun/internal/columnar"
 	"evalrun/replay"
 )
 
@@ -33,9 +35,9 @@ func (e *env) importCommand() *cli.Command {
 			if err := exist("source", sources); err != nil {
 				return err
 			}
-			done, err := replay.Import(sources, folder)
+			done, err := replay.Import(c.Context, sources, folder)
 			if err != nil {
-				return exit(ExitData, err)
+				return refused(err)
 			}
 			if e.json {
 				err = e.printJSON(done)
@@ -55,6 +57,18 @@ func (e *env) importCommand() *cli.Command {
 			return nil
 		},
 	}
+}
+
+// refused gives an error of reading records the code of refused data when that
+// is what it is. Anything else, such as a file that may not be read, could not be
+// done.
+func refused(err error) error {
+	_, records := errors.AsType[*replay.DataError](err)
+	_, file := errors.AsType[*columnar.Error](err)
+	if records || file {
+		return exit(ExitData, err)
+	}
+	return err
 }
 
 func (e *env) recordsCommand() *cli.Command {
@@ -113,7 +127,7 @@ func (e *env) recordsHead(c *cli.Context, paths string) (err error) {
 	if c.Bool("ratings") {
 		for r, err := range src.Ratings() {
 			if err != nil {
-				return exit(ExitData, err)
+				return refused(err)
 			}
 			if !keep(r.AppendJSON(nil)) {
 				break
@@ -122,7 +136,7 @@ func (e *env) recordsHead(c *cli.Context, paths string) (err error) {
 	} else {
 		for r, err := range src.Calls(replay.Want{All: true}) {
 			if err != nil {
-				return exit(ExitData, err)
+				return refused(err)
 			}
 			if !keep(r.AppendJSON(nil)) {
 				break
@@ -155,7 +169,7 @@ func (e *env) recordsStats(c *cli.Context, paths string) error {
 	defer src.Close()
 	s, err := replay.ReadStats(src)
 	if err != nil {
-		return exit(ExitData, err)
+		return refused(err)
 	}
 	if e.json {
 		return e.printJSON(s)
@@ -225,7 +239,7 @@ func (e *env) recordsValidate(c *cli.Context, paths string) error {
 		return true
 	})
 	if err != nil {
-		return exit(ExitData, err)
+		return refused(err)
 	}
 	if e.json {
 		err = e.printJSON(map[string]any{"calls": calls, "ratings": ratings, "problems": problems, "total": total, "serious": serious})
@@ -265,7 +279,7 @@ func (e *env) recordsSchema(c *cli.Context, paths string) error {
 	for _, f := range files {
 		of, err := replay.Schema(f)
 		if err != nil {
-			return exit(ExitData, err)
+			return refused(err)
 		}
 		schemas = append(schemas, of...)
 	}

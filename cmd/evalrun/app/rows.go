@@ -63,7 +63,7 @@ func (e *env) rowsCommand() *cli.Command {
 			q.Module, q.Program = replay.ParseProgram(c.String("program"))
 			rated, err := replay.Rows(c.Context, src, q)
 			if err != nil {
-				return exit(ExitData, err)
+				return refused(err)
 			}
 			out := bufio.NewWriter(e.Out)
 			if err := write(out, rated); err != nil {
@@ -165,6 +165,8 @@ func (e *env) writeRowTable(w io.Writer, rated *replay.Rated) error {
 
 // clip makes a value fit in a cell: on one line, without control characters, cut.
 func clip(s string, width int) string {
+	// A row of a long conversation is long: no more is looked at than can be shown.
+	s = s[:min(len(s), utf8.UTFMax*(width+1))]
 	s = visible(strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(s))
 	if utf8.RuneCountInString(s) <= width {
 		return s

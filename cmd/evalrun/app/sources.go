@@ -80,7 +80,7 @@ func openRecords(files []string) (replay.Source, error) {
 	}
 	s, err := replay.Open(files...)
 	if err != nil {
-		return nil, exit(ExitData, err)
+		return nil, refused(err)
 	}
 	return s, nil
 }

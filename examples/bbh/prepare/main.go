@@ -13,6 +13,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"flag"
 	"fmt"
@@ -132,8 +133,10 @@ func Prepare(from, to string, tasks []string) error {
 	if err := os.RemoveAll(records); err != nil {
 		return err
 	}
-	_, err = replay.Import([]string{log.Name()}, records)
-	return err
+	if _, err := replay.Import(context.Background(), []string{log.Name()}, records); err != nil {
+		return err
+	}
+	return os.Remove(filepath.Join(records, ".lock")) // nobody adds to these records
 }
 
 func all(replies []provider.RecordedReply) iter.Seq2[provider.RecordedReply, error] {
