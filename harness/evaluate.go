@@ -25,8 +25,8 @@ type Options struct {
 
 	Progress *Progress // nil when nobody watches
 
-	// record writes down a call where it was made, so that this is done by
-	// many at once; the order comes later.
+	// record writes down a call, and those inside it, where it was made, so that
+	// this is done by many at once; the order comes later.
 	record func(*pipeline.Call) []byte
 }
 

@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"strings"
 
@@ -33,6 +34,8 @@ type Result struct {
 
 	Plugins []PluginAct // what plugins did to the call
 
+	// What the call took, the calls that its tools made included; Seconds are its
+	// own, in which all of that happened.
 	Requests    int            // requests that a model answered
 	Usage       pipeline.Usage // tokens of these; a count that is not known is nil
 	Cost        *float64       // price of these tokens; nil when it is not known
@@ -78,13 +81,16 @@ func (r *Result) take(call *pipeline.Call, answer string) {
 	r.Call = call.ID
 	r.Seconds = call.Seconds
 	r.Cached = call.Cached()
-	r.Usage = call.Usage()
-	r.Plugins = actsOf(call)
-	for _, x := range call.Exchanges {
-		if x.Reply != nil {
-			r.Requests++
+	for c := range within(call) {
+		for _, x := range c.Exchanges {
+			if x.Reply != nil {
+				r.Usage.Add(x.Reply.Usage, r.Requests == 0)
+				r.Requests++
+			}
 		}
+		r.Cached = r.Cached && (len(c.Exchanges) == 0 || c.Cached())
 	}
+	r.Plugins = actsOf(call)
 	if len(call.Exchanges) > 0 {
 		r.RequestHash = call.Exchanges[0].Hash
 	}
@@ -92,6 +98,24 @@ func (r *Result) take(call *pipeline.Call, answer string) {
 	if f := call.Failure; f != nil {
 		r.Failed = &Failed{Class: f.Class(), Type: f.Type, Code: f.Code, Message: plainMessage(f)}
 	}
+}
+
+// within yields a call and then the calls made inside it, each followed by those
+// inside it.
+func within(call *pipeline.Call) iter.Seq[*pipeline.Call] {
+	return func(yield func(*pipeline.Call) bool) { yieldWithin(call, yield) }
+}
+
+func yieldWithin(call *pipeline.Call, yield func(*pipeline.Call) bool) bool {
+	if !yield(call) {
+		return false
+	}
+	for _, inner := range call.Inside {
+		if !yieldWithin(inner, yield) {
+			return false
+		}
+	}
+	return true
 }
 
 // plainMessage is the failure's text without its code, which has a place of its

@@ -266,8 +266,11 @@ func (r *Run) openJournal() (*journal.Journal, error) {
 // unfinished, and accounted for.
 func (r *Run) carryOut(ctx context.Context, o Options, calls io.Writer, keep func(resultLine) bool) ([]*Evaluation, error) {
 	observe := o.Observe
-	o.record = func(call *pipeline.Call) []byte {
-		return append(replay.FromCall(call, r.process).AppendJSON(nil), '\n')
+	o.record = func(call *pipeline.Call) (lines []byte) {
+		for c := range within(call) {
+			lines = append(replay.FromCall(c, r.process).AppendJSON(lines), '\n')
+		}
+		return lines
 	}
 	o.Observe = func(res Result, call *pipeline.Call) error {
 		if res.record != nil {

@@ -27,6 +27,9 @@ func (c *Conversation) attempt(ctx context.Context, id string, attempt int, o Tu
 	around, _ := o.Inside.(*invocation)
 	if around != nil {
 		in.outer = &nesting{around.loop.call, in.Turn}
+		if in.Tags == nil {
+			in.Tags = around.loop.in.Tags
+		}
 	}
 
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, turnKey{}, runningTurn{c, id}))

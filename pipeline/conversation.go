@@ -95,7 +95,7 @@ type TurnOptions struct {
 	Plugins        []*Plugin       // in the place of the conversation's; nil keeps those
 	ProgramPlugins *bool           // nil keeps the conversation's
 	Site           Site            // where it happens
-	Tags           datasets.Values // who calls
+	Tags           datasets.Values // who calls; nil is as Inside's call
 	Inside         Invocation      // the tool call whose tool sends it, so that its call is recorded inside that one; nil for none
 }
 

@@ -131,7 +131,8 @@ func (p *Program) turns(f *form, req *Request, instruction string, earlier []dat
 	}
 	for i, turn := range earlier {
 		var between []Message
-		if len(p.tools) > 0 {
+		// Steps are in the form of the program that took them.
+		if len(p.tools) > 0 && turn.Signature == p.Signature() {
 			between = stepMessages(turn.Steps, fenced)
 		}
 		shown, err := p.addTurn(f, &req.Messages, instruction, turn.Inputs, turn.Outputs, between)

@@ -406,12 +406,16 @@ func TestTurnInsideTool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turn := send(t, chat, "go", pipeline.SendOptions{})
+	tags := datasets.Values{"kind": datasets.Text("evaluation")}
+	turn := send(t, chat, "go", pipeline.SendOptions{Turn: pipeline.TurnOptions{Tags: tags}})
 	if turn.State != pipeline.TurnDone || turn.Outputs["reply"].String() != "answer 1, answer 2" {
 		t.Fatalf("%+v", turn)
 	}
 	if r := sub.Record; r.Parent != turn.Call || r.Root != turn.Call || r.ID != sub.Call || r.Turn.Conversation != "ada" {
 		t.Errorf("the inner call %s has parent %q and root %q, want %q", r.ID, r.Parent, r.Root, turn.Call)
+	}
+	if !reflect.DeepEqual(sub.Record.Tags, tags) {
+		t.Errorf("the inner call is tagged %v, want as the one around it", sub.Record.Tags)
 	}
 	if in := turn.Record.Inside; len(in) != 2 || in[1] != sub.Record {
 		t.Errorf("inside the outer call are %v", in)

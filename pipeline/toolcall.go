@@ -52,9 +52,9 @@ func (f ToolFunc) Run(ctx context.Context, in Invocation, input datasets.Value) 
 // Invocation is the tool call that a tool runs for.
 type Invocation interface {
 	// Ask asks another program, by the Caller of the asking call, as a call made
-	// inside it. The site follows from the place; the notebook and the turn are the
-	// asking call's where in names none, and what is made of them is not kept in
-	// the turn's log.
+	// inside it. The site follows from the place; the notebook, the turn and the
+	// tags are the asking call's where in names none, and what is made of them is
+	// not kept in the turn's log.
 	Ask(ctx context.Context, p *Program, in Ask) (*Call, error)
 
 	// Site is that of the asking call, with the number of this invocation.
@@ -124,6 +124,9 @@ func (i *invocation) Ask(ctx context.Context, p *Program, in Ask) (*Call, error)
 	in.Site.Step, in.Site.Try = 0, 0
 	if in.Notes == nil {
 		in.Notes = i.loop.in.Notes
+	}
+	if in.Tags == nil {
+		in.Tags = i.loop.in.Tags
 	}
 	in.outer = &nesting{i.loop.call, i.loop.in.turn()}
 	call, err := i.loop.caller.Ask(ctx, p, in)

@@ -714,7 +714,8 @@ func TestFencedTools(t *testing.T) {
 	}
 }
 
-// An earlier turn that is shown with its steps shows its tool calls.
+// An earlier turn that is shown with its steps shows its tool calls, when they are
+// of a program with the same fields; another's are in another form.
 func TestEarlierToolSteps(t *testing.T) {
 	turn := datasets.Turn{
 		Inputs: datasets.Values{"question": datasets.Text("Is 3 free?")}, Outputs: datasets.Values{"result": datasets.Text("Yes.")},
@@ -724,8 +725,9 @@ func TestEarlierToolSteps(t *testing.T) {
 			datasets.RawValue(`{"kind":"model","outputs":{"result":"Yes."}}`),
 		},
 	}
+	p := program(t, deskYAML)
+	turn.Signature = p.Signature()
 	render := func(facts pipeline.Facts) string {
-		p := program(t, deskYAML)
 		req, err := p.Render(pipeline.Rendering{Inputs: question("?").Inputs, Earlier: []datasets.Turn{turn}, Model: "m", Facts: facts})
 		if err != nil {
 			t.Fatal(err)
@@ -740,6 +742,11 @@ func TestEarlierToolSteps(t *testing.T) {
 	want = "{\"config\":{},\"messages\":[{\"parts\":[{\"text\":\"```tool\\n{\\\"name\\\": \\\"room_status\\\", \\\"input\\\": {\\\"room\\\": 3}}\\n```\",\"type\":\"text\"}],\"role\":\"assistant\"}," +
 		`{"parts":[{"text":"Result of the tool room_status:\n\nfree","type":"text"}],"role":"user"},{"parts":[{"text":"<result>\nYes.\n</result>","type":"text"}],"role":"assistant"}],"model":"m"}`
 	if d := cmp.Diff(want, render(pipeline.Facts{})); d != "" {
+		t.Error(d)
+	}
+	turn.Signature = program(t, routeYAML).Signature()
+	want = `{"config":{},"messages":[{"parts":[{"text":"<result>\nYes.\n</result>","type":"text"}],"role":"assistant"}],"model":"m"}`
+	if d := cmp.Diff(want, render(pipeline.ProbeFacts)); d != "" {
 		t.Error(d)
 	}
 }

@@ -39,8 +39,9 @@ const delegatePlugin = "delegate"
 // answers in a conversation of its own, <conversation>.<tool> in the same store,
 // which follows the branch of the turn that asked: it goes on after what it last
 // answered on that branch, and begins anew where it answered nothing yet. Its
-// place is kept as an entry at the asking turn once it has answered. Outside a
-// turn it is asked plainly.
+// place is kept as an entry at the asking turn once it has answered. Its call is
+// recorded inside the tool's. When the asking turn is resumed, a question that was
+// answered before is not asked again. Outside a turn it is asked plainly.
 //
 // The asking turn's plugins apply to it too: a conversation's plugins are around
 // all that is called inside. A program that is only replayed asks its delegates
@@ -107,12 +108,18 @@ func (t *DelegateTool) goOn(ctx context.Context, outer *pipeline.Conversation, i
 		site.Inside += "/"
 	}
 	site.Inside += strconv.Itoa(site.Invocation) + ".0"
-	send := pipeline.SendOptions{Anew: true, Nested: true, Turn: pipeline.TurnOptions{Site: site}}
+	asking := pipeline.TurnOptions{Site: site, Inside: in}
+	send := pipeline.SendOptions{RequestID: requestID(in, inputs), Anew: true, Nested: true, Turn: asking}
+	last := ""
 	if places := in.Notes().Entries(delegatePlugin, name); len(places) > 0 {
-		send.From, _ = places[len(places)-1].Data.Member("turn").AsText()
-		send.Anew = send.From == ""
+		last, _ = places[len(places)-1].Data.Member("turn").AsText()
+		send.From, send.Anew = last, last == ""
 	}
 	turn, err := inner.Send(ctx, inputs, send)
+	if err == nil && turn.Record == nil && (turn.State == pipeline.TurnInterrupted || turn.State == pipeline.TurnWaiting) {
+		// It was begun before the asking turn was cut off.
+		turn, err = inner.Resume(ctx, turn.ID, asking)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -122,15 +129,31 @@ func (t *DelegateTool) goOn(ctx context.Context, outer *pipeline.Conversation, i
 		}
 		return "", turn.Failure
 	}
-	place := datasets.Values{"turn": datasets.Text(turn.ID)}.Object()
-	if err := in.Notes().Remember(delegatePlugin, name, place); err != nil {
-		if f, ok := errors.AsType[*pipeline.Failure](err); ok {
-			return "", f
+	if turn.ID != last {
+		place := datasets.Values{"turn": datasets.Text(turn.ID)}.Object()
+		if err := in.Notes().Remember(delegatePlugin, name, place); err != nil {
+			if f, ok := errors.AsType[*pipeline.Failure](err); ok {
+				return "", f
+			}
+			// The next answer would not know of this one: nothing a model can mend.
+			return "", &pipeline.Fatal{Err: err}
 		}
-		// The next answer would not know of this one: nothing a model can mend.
-		return "", &pipeline.Fatal{Err: err}
 	}
-	return turn.Record.ToolResult()
+	answered := &pipeline.Call{Program: t.o.Program, Outputs: turn.Outputs}
+	return answered.ToolResult()
+}
+
+// requestID names what a tool call asks, and is the same when the asking turn is
+// resumed: <turn>.<invocation>, with where in the turn's call that is when a
+// helper makes it, and a hash of the inputs, since a tool may ask twice.
+func requestID(in pipeline.Invocation, inputs datasets.Values) string {
+	site := in.Site()
+	place := strconv.Itoa(site.Invocation)
+	if site.Inside != "" {
+		place = site.Inside + "/" + place
+	}
+	sum := sha256.Sum256([]byte(inputs.Object().Canonical()))
+	return in.Turn() + "." + place + "." + hex.EncodeToString(sum[:8])
 }
 
 // deepest is how deep delegates may ask delegates: in a circle, they would for ever.

@@ -1,9 +1,13 @@
 package plugins_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"evalrun/datasets"
 	"evalrun/pipeline"
@@ -167,6 +171,107 @@ func TestDelegateInsidePlugins(t *testing.T) {
 	send(t, chat, "a", pipeline.SendOptions{})
 	if i := slices.IndexFunc(m.sent, func(r *pipeline.Request) bool { return !strings.Contains(r.System, "Cite the file") }); i >= 0 {
 		t.Errorf("request %d lacks the section: %s", i, m.sent[i].System)
+	}
+}
+
+// A delegate's turn is a call inside the tool's.
+func TestDelegateCallInside(t *testing.T) {
+	caller, _ := delegating(t, plugins.DelegateOptions{})
+	turn := send(t, converse(t, caller, parseYAML(t, outerYAML), pipeline.ConversationOptions{}), "a", pipeline.SendOptions{})
+	made := turn.Record.Inside
+	if len(made) != 1 || made[0].Program.Name() != "research" || made[0].Parent != turn.Call || made[0].Root != turn.Call || made[0].Site.Inside != "0.0" {
+		t.Fatalf("inside the call are %+v", made)
+	}
+	if got, want := turn.Record.Steps[1].Member("children").JSON(), `["`+made[0].ID+`"]`; got != want {
+		t.Errorf("the tool's step has the children %s, want %s", got, want)
+	}
+}
+
+// dying is a store whose process dies when it has written so many records.
+type dying struct {
+	pipeline.Store
+	left int
+}
+
+var errDead = errors.New("the process is dead")
+
+func (s *dying) Append(ctx context.Context, id string, n int, r datasets.Value) error {
+	if s.left == 0 {
+		return errDead
+	}
+	s.left--
+	return s.Store.Append(ctx, id, n, r)
+}
+
+// Whichever record a process died at, the outer turn is resumed without asking
+// the delegate again what it has answered, and each of its turns is there once.
+func TestDelegateResumed(t *testing.T) {
+	died := 0
+	for ended := false; !ended; died++ {
+		synctest.Test(t, func(t *testing.T) {
+			store := pipeline.NewMemoryStore()
+			caller, m := delegating(t, plugins.DelegateOptions{})
+			caller.Now = time.Now
+			outer, research := parseYAML(t, outerYAML), parseYAML(t, researchYAML)
+			chat := must(caller.Converse(outer, "alex", &dying{store, died}, pipeline.ConversationOptions{}))(t)
+			_, err := chat.Send(t.Context(), message("a"), pipeline.SendOptions{RequestID: "r"})
+			if ended = err == nil; !ended && !errors.Is(err, errDead) {
+				t.Fatalf("died at %d: %v", died, err)
+			}
+			kept := 0
+			for _, id := range []string{"alex", "alex.research"} {
+				for _, r := range must(store.Read(t.Context(), id, 0))(t) {
+					if kind, _ := r.Member("kind").AsText(); kind == "reply" {
+						kept++
+					}
+				}
+			}
+			asked := len(m.sent)
+			time.Sleep(time.Minute)
+
+			chat = must(caller.Converse(outer, "alex", store, pipeline.ConversationOptions{}))(t)
+			turn := must(chat.Send(t.Context(), message("a"), pipeline.SendOptions{RequestID: "r"}))(t)
+			if turn.State == pipeline.TurnInterrupted {
+				turn = must(chat.Resume(t.Context(), turn.ID, pipeline.TurnOptions{}))(t)
+			}
+			if turn.State != pipeline.TurnDone || result(turn) != "a" {
+				t.Fatalf("died at %d: the turn is %s, %v, answered %q", died, turn.State, turn.Failure, result(turn))
+			}
+			// Three requests answer the turn; those whose replies were kept are not sent again.
+			if again := len(m.sent) - asked; again != 3-kept {
+				t.Errorf("died at %d: %d requests were sent after it, want %d", died, again, 3-kept)
+			}
+			inner := must(caller.Converse(research, "alex.research", store, pipeline.ConversationOptions{}))(t)
+			turns := must(inner.Turns(t.Context()))(t)
+			places := must(chat.Entries(t.Context(), "", "delegate", "research"))(t)
+			if len(turns) != 1 || turns[0].State != pipeline.TurnDone || len(places) != 1 {
+				t.Errorf("died at %d: the delegate has %d turns and %d places, want one of each", died, len(turns), len(places))
+			}
+		})
+	}
+	if died < 12 { // both conversations begin, are leased, asked, ended: else nothing was tried
+		t.Errorf("the turn was answered in %d records: fewer than two conversations need", died-1)
+	}
+}
+
+// Two different questions that one tool call asks are two turns.
+func TestDelegateAskedTwice(t *testing.T) {
+	caller, _ := delegating(t, plugins.DelegateOptions{})
+	tool, _ := caller.Tools.Tool("research")
+	caller.Tools = only{"research": pipeline.ToolFunc(func(ctx context.Context, in pipeline.Invocation, _ datasets.Value) (string, error) {
+		var said []string
+		for _, question := range []string{"x", "y"} {
+			text, err := tool.Run(ctx, in, datasets.Values{"question": datasets.Text(question)}.Object())
+			if err != nil {
+				return "", err
+			}
+			said = append(said, text)
+		}
+		return strings.Join(said, ", "), nil
+	})}
+	turn := send(t, converse(t, caller, parseYAML(t, outerYAML), pipeline.ConversationOptions{}), "a", pipeline.SendOptions{})
+	if got := result(turn); got != "x, x y" {
+		t.Errorf("answered %q, want %q", got, "x, x y")
 	}
 }
 

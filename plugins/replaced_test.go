@@ -120,7 +120,11 @@ func (d ownDelegate) Run(ctx context.Context, in pipeline.Invocation, input data
 	if err != nil {
 		return "", err
 	}
-	o := pipeline.SendOptions{Anew: true, Nested: true, Turn: pipeline.TurnOptions{Site: in.Site()}}
+	hash := sha256.Sum256([]byte(input.Canonical()))
+	o := pipeline.SendOptions{
+		RequestID: fmt.Sprintf("%s.%d.%.8x", in.Turn(), in.Site().Invocation, hash),
+		Anew:      true, Nested: true, Turn: pipeline.TurnOptions{Site: in.Site(), Inside: in},
+	}
 	if places := in.Notes().Entries("delegate", name); len(places) > 0 {
 		o.From, o.Anew = places[len(places)-1].Data.Member("turn").String(), false
 	}
