@@ -183,6 +183,7 @@ func (w *worker) do(ctx context.Context, t Task) (Result, error) {
 			Inputs:  pick(row.Inputs, w.inputs[t.Candidate]),
 			Context: row.Context,
 			Tags:    w.tags,
+			Notes:   replayNotes{},
 		})
 		if err != nil {
 			return Result{}, err
@@ -201,6 +202,15 @@ func (w *worker) do(ctx context.Context, t Task) (Result, error) {
 	w.progress.count(&r)
 	return r, nil
 }
+
+// replayNotes are a plugin's entries when a row is asked again. There are none to
+// read: rows do not carry them. What a plugin keeps goes nowhere, since the
+// conversation is over, and is no error: the plugin would do so in production.
+type replayNotes struct{}
+
+func (replayNotes) Entries(string, string) []pipeline.Entry { return nil }
+
+func (replayNotes) Remember(string, string, datasets.Value) error { return nil }
 
 // recorded makes a call of the row's recorded output, for the metrics to look at.
 func (w *worker) recorded(r *Result, cand *Candidate, row *datasets.Row) *pipeline.Call {

@@ -3,12 +3,34 @@ package harness
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"evalrun/datasets"
 	"evalrun/pipeline"
 )
+
+// A plugin that keeps something does so in vain when a row is asked again, and
+// its call goes on.
+func TestEntriesOnReplay(t *testing.T) {
+	keeps, err := pipeline.NewPlugin("keeps", pipeline.OnBeforeCall(func(_ context.Context, e *pipeline.CallEvent) (*pipeline.Change, error) {
+		if n := len(e.Entries("seen")); n != 0 {
+			return nil, fmt.Errorf("%d entries of another row", n)
+		}
+		return nil, e.Remember("seen", datasets.Bool(true))
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := candidate(t, "a", says(right))
+	a.Caller.Process.Plugins = []*pipeline.Plugin{keeps}
+	e := mustEvaluate(t, Plan{Rows: quiz(3), Metrics: []Metric{match{}}, Candidates: []Candidate{a}}, Options{})
+	if out := e.Outcome("a"); out.Failed != 0 || out.N != 3 {
+		t.Errorf("%d of %d rows failed: %v", out.Failed, out.N, out.Failures)
+	}
+}
 
 // What plugins did is counted by candidate, and said where it makes a comparison
 // unfair or void.

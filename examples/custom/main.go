@@ -1,8 +1,9 @@
-// Command custom is evalrun with a plugin and a metric of one's own:
+// Command custom is evalrun with a plugin, a metric, a tool and a model of one's own:
 //
 //	go run ./examples/custom run SPEC
 //
-// SPEC then knows plugins: [careful] and metrics: [starts_alike].
+// SPEC then knows plugins: [careful], metrics: [starts_alike] and models: {echo:
+// {provider: echo}}; a program that declares the tool clock can call it.
 package main
 
 import (
@@ -25,7 +26,18 @@ func main() {
 		panic(err)
 	}
 	os.Exit(app.Main(context.Background(), os.Args, app.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr},
-		app.WithPlugin(careful), app.WithMetric(startsAlike{})))
+		app.WithPlugin(careful), app.WithMetric(startsAlike{}), app.WithTool("clock", pipeline.ToolFunc(clock)), app.WithModel("echo", echo{})))
+}
+
+// clock is a tool that says what time it is in a made-up city.
+func clock(context.Context, pipeline.Invocation, datasets.Value) (string, error) { return "noon", nil }
+
+// echo is a model that answers with the last thing it was told.
+type echo struct{}
+
+func (echo) Generate(_ context.Context, r *pipeline.Request) (*pipeline.Reply, error) {
+	last := r.Messages[len(r.Messages)-1]
+	return &pipeline.Reply{Text: last.Parts[0].Text, Finish: "stop", Provider: "echo"}, nil
 }
 
 // startsAlike is 1 when the answer begins with the first word of the right one.

@@ -32,6 +32,7 @@ import (
 	"evalrun/internal/conf"
 	"evalrun/internal/par"
 	"evalrun/pipeline"
+	"evalrun/pipeline/tools"
 )
 
 // Stdio are the streams a command reads and writes: results go to Out, progress
@@ -60,12 +61,20 @@ func WithModel(name string, m pipeline.Model) Option {
 	return func(e *env) { e.models[name] = m }
 }
 
+// WithTool gives programs that declare a tool of that name something to run it
+// with. It really runs when a rated call is asked again: give tools that only read,
+// or that act on something made for the run.
+func WithTool(name string, t pipeline.ToolRunner) Option {
+	return func(e *env) { e.tools[name] = t }
+}
+
 // env is what a command works in.
 type env struct {
 	Stdio
 	plugins map[string]*pipeline.Plugin
 	metrics map[string]harness.Metric
 	models  map[string]pipeline.Model
+	tools   tools.Map
 	now     func() time.Time
 	newID   func() string
 	stop    <-chan struct{} // closed at the first interrupt: start nothing more
@@ -78,7 +87,7 @@ type env struct {
 // exits the process.
 func Main(ctx context.Context, args []string, stdio Stdio, opts ...Option) (code int) {
 	e := &env{
-		Stdio: stdio, plugins: map[string]*pipeline.Plugin{}, metrics: map[string]harness.Metric{}, models: map[string]pipeline.Model{},
+		Stdio: stdio, plugins: map[string]*pipeline.Plugin{}, metrics: map[string]harness.Metric{}, models: map[string]pipeline.Model{}, tools: tools.Map{},
 		now: time.Now, newID: newID,
 	}
 	for _, opt := range opts {

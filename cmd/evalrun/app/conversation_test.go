@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"evalrun/datasets"
 	"evalrun/pipeline"
 	"evalrun/replay"
 )
@@ -153,6 +154,48 @@ state: {instructions: Answer in one short sentence.}
 	const change = `[{"change":{"instruction":"Answer as a pirate.","sections":["Say arr."]},"hook":"before_call","plugin":"pirate","version":"0.1.0"}]`
 	if got := row.Meta["changes"].Canonical(); got != change {
 		t.Errorf("the row's recorded changes are %s, want %s", got, change)
+	}
+}
+
+// toolUser is a model that calls the tool look and then answers with what it said.
+type toolUser struct{}
+
+func (toolUser) Generate(_ context.Context, r *pipeline.Request) (*pipeline.Reply, error) {
+	last := r.Messages[len(r.Messages)-1]
+	if last.Role != "tool" {
+		return &pipeline.Reply{Calls: []pipeline.ToolCall{{ID: "1", Name: "look", Input: datasets.RawValue(`{"for":"x"}`)}}, Finish: "tool_calls"}, nil
+	}
+	_, said, _ := last.Parts[0].ToolResult()
+	return &pipeline.Reply{Text: "<reply>\n" + said + "\n</reply>", Finish: "stop"}, nil
+}
+
+// TestWithTool: a tool that the command was built with runs when a row is asked
+// again, under the plugins of its environment.
+func TestWithTool(t *testing.T) {
+	log, err := os.ReadFile("testdata/conversation/log.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tutor = "name: tutor\ninputs: [{name: message, shape: {type: string}}]\noutputs: [{name: reply, shape: {type: string}}]\n"
+	p, err := pipeline.ParseProgram("tutor.yaml", []byte(tutor))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "log.jsonl"), strings.ReplaceAll(string(log), `"interface":"face"`, `"interface":"`+p.Interface()+`"`))
+	write(t, filepath.Join(dir, "tutor.yaml"), tutor+"tools: [{name: look, effects: reads, parameters: {type: object}}]\n")
+	write(t, filepath.Join(dir, "guard.star"), `plugin = Plugin("guard", tool_result = lambda r: Change(output = r.output + " divisors."))`)
+	write(t, filepath.Join(dir, "evalrun.yaml"), "version: 1\nrecords: log.jsonl\nprogram: school:tutor\nplugins: [guard.star]\n"+
+		"models: {here: {provider: user}}\ncandidates: [{name: new, program: tutor.yaml, model: here}]\n")
+	t.Chdir(dir)
+	look := pipeline.ToolFunc(func(_ context.Context, _ pipeline.Invocation, input datasets.Value) (string, error) {
+		return "Yes, it has two", nil
+	})
+	var out, messages bytes.Buffer
+	code := Main(t.Context(), []string{"evalrun", "run", "evalrun.yaml"}, Stdio{In: strings.NewReader(""), Out: &out, Err: &messages},
+		WithModel("user", toolUser{}), WithTool("look", look))
+	if code != 0 || !strings.Contains(out.String(), "100.0%") {
+		t.Errorf("exit %d: %s%s", code, &out, &messages)
 	}
 }
 

@@ -189,6 +189,9 @@ func (w *wiring) candidate(ctx context.Context, c *candidateSpec, paired bool) (
 		},
 		Now: w.env.now, NewID: w.env.newID,
 	}
+	if len(w.env.tools) > 0 {
+		out.Caller.Tools = w.env.tools
+	}
 	if r := w.spec.Limits.Retries; r != nil {
 		out.Caller.Retries = *r
 	}
