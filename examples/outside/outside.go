@@ -1,22 +1,18 @@
-package plugins_test
+// Package outside has copies of three built-in plugins, written as somebody outside
+// evalrun would write them: in a module of its own, with public packages alone. Its
+// test puts them in the places of the built-in ones and finds the same records.
+package outside
 
 import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"evalrun/datasets"
+	"evalrun/pipeline"
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
-
-	"evalrun/datasets"
-	"evalrun/pipeline"
-	"evalrun/plugins"
 )
-
-// The built-in plugins use nothing that others could not. Here are copies of
-// three of them as somebody outside would write them, shorter and with fixed
-// options; in the place of the built-in ones they do the same.
 
 // ownApproval asks about tools that may change something.
 func ownApproval(decide pipeline.Decide) (*pipeline.Plugin, error) {
@@ -139,105 +135,4 @@ func (d ownDelegate) Run(ctx context.Context, in pipeline.Invocation, input data
 		return "", err
 	}
 	return turn.Record.ToolResult()
-}
-
-// recordsOf are all records of conversations, and what the model was sent.
-func recordsOf(t *testing.T, store pipeline.Store, m *script, ids ...string) []string {
-	t.Helper()
-	var list []string
-	for _, id := range ids {
-		records := must(store.Read(t.Context(), id, 0))(t)
-		if len(records) == 0 {
-			t.Errorf("there is no conversation %s", id)
-		}
-		for _, v := range records {
-			list = append(list, v.JSON())
-		}
-	}
-	for _, r := range m.sent {
-		list = append(list, r.JSON().JSON())
-	}
-	return list
-}
-
-func TestReplacedApproval(t *testing.T) {
-	for name, decide := range map[string]func(*[]string) pipeline.Decide{
-		"allowed": allow, "refused": refuse,
-		"later": func(*[]string) pipeline.Decide { return nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			run := func(p *pipeline.Plugin) []string {
-				m := allTools()
-				caller := scriptCaller(m)
-				caller.Approval = p
-				store := pipeline.NewMemoryStore()
-				chat := must(caller.Converse(parseYAML(t, assistantYAML), "alex", store, pipeline.ConversationOptions{}))(t)
-				turn := send(t, chat, "x", pipeline.SendOptions{})
-				for turn.State == pipeline.TurnWaiting {
-					for _, q := range turn.Waiting {
-						if err := chat.Answer(t.Context(), turn.ID, q.Invocation, q.Plugin, pipeline.Answer{Allowed: q.Name == "file", By: "kim"}); err != nil {
-							t.Fatal(err)
-						}
-					}
-					turn = must(chat.Resume(t.Context(), turn.ID, pipeline.TurnOptions{}))(t)
-				}
-				return append(recordsOf(t, store, m, "alex"), caller.Tools.(*toolbox).ran...)
-			}
-			var asked, askedByOwn []string
-			builtin := run(must(plugins.Approval(plugins.AboutChanges(), decide(&asked)))(t))
-			own := run(must(ownApproval(decide(&askedByOwn)))(t))
-			equalLists(t, "the copy's records", own, builtin)
-			equalLists(t, "the copy asked", askedByOwn, asked)
-		})
-	}
-}
-
-func TestReplacedCompaction(t *testing.T) {
-	run := func(p *pipeline.Plugin) []string {
-		m := says("fine")
-		store := pipeline.NewMemoryStore()
-		o := pipeline.ConversationOptions{Plugins: []*pipeline.Plugin{p}}
-		chat := must(scriptCaller(m).Converse(plainProgram(t), "alex", store, o))(t)
-		var third string
-		for i := range 12 {
-			turn := send(t, chat, string(rune('a'+i)), pipeline.SendOptions{})
-			if i == 2 {
-				third = turn.ID
-			}
-		}
-		for i := range 6 {
-			o := pipeline.SendOptions{}
-			if i == 0 {
-				o.From = third
-			}
-			send(t, chat, string(rune('A'+i)), o)
-		}
-		return recordsOf(t, store, m, "alex")
-	}
-	builtin := run(must(plugins.Compaction(plugins.CompactionOptions{Keep: new(2), Every: 2, Summarize: folds}))(t))
-	if !strings.Contains(strings.Join(builtin, "\n"), `"kind":"entry"`) {
-		t.Fatal("nothing was folded")
-	}
-	equalLists(t, "the copy's records", run(must(ownCompaction())(t)), builtin)
-}
-
-func TestReplacedDelegate(t *testing.T) {
-	long := strings.Repeat("x", 195)
-	for id, inner := range map[string]string{"alex": "alex.research", long: long[:150] + ".9d1490f66c2af21a"} {
-		run := func(own bool) []string {
-			caller, m := delegating(t, plugins.DelegateOptions{})
-			if own {
-				caller.Tools = only{"research": ownDelegate{caller, parseYAML(t, researchYAML)}}
-			}
-			store := pipeline.NewMemoryStore()
-			chat := must(caller.Converse(parseYAML(t, outerYAML), id, store, pipeline.ConversationOptions{}))(t)
-			one := send(t, chat, "a", pipeline.SendOptions{})
-			send(t, chat, "b", pipeline.SendOptions{})
-			send(t, chat, "fail", pipeline.SendOptions{})
-			send(t, chat, "c", pipeline.SendOptions{From: one.ID})
-			plain := askWith(t, caller, parseYAML(t, outerYAML), "p")
-			return append(recordsOf(t, store, m, id, inner), plain.Outputs.Object().JSON())
-		}
-		equalLists(t, "the copy's records", run(true), run(false))
-	}
 }
