@@ -164,6 +164,7 @@ func (e *env) trace(ctx context.Context, cand *harness.Candidate, row datasets.R
 			step.Change = h.Change
 			for name := range h.Change.Members() {
 				step.Before[name] = h.Event[name]
+				step.After[name] = h.Change.Member(name) // of a tool's hooks, where nobody is told what is left
 				for _, next := range seen[i+1:] {
 					if next.Hook == h.Hook {
 						step.After[name] = next.Event[name]
