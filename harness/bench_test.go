@@ -37,7 +37,7 @@ func BenchmarkEvaluate(b *testing.B) {
 			sum := 0.0
 			for i := range rows {
 				call, err := c.Caller.Ask(b.Context(), p, pipeline.Ask{
-					Site: pipeline.Site{Row: rows[i].ID}, Inputs: pick(rows[i].Inputs, []string{"question"}), Context: rows[i].Context,
+					Site: pipeline.Site{Row: rows[i].ID}, Inputs: p.Own(rows[i].Inputs), Context: rows[i].Context,
 				})
 				if err != nil {
 					b.Fatal(err)

@@ -11,9 +11,8 @@ import (
 type Checked struct {
 	plan     Plan
 	rows     RowCounts
-	answer   string     // the answer's name; "" when no candidate has a program
-	inputs   [][]string // by candidate: the inputs it is given, those of its program
-	outputs  []string   // by candidate: hash of its recorded outputs, when they are not the rows' own
+	answer   string   // the answer's name; "" when no candidate has a program
+	outputs  []string // by candidate: hash of its recorded outputs, when they are not the rows' own
 	warnings []string
 }
 
@@ -75,11 +74,7 @@ func (c *Checked) checkCandidates() error {
 		if err := cand.check(); err != nil {
 			return fmt.Errorf("candidate %s %w", cand.Name, err)
 		}
-		var inputs []string
 		if cand.Program != nil {
-			for _, f := range cand.Program.Inputs() {
-				inputs = append(inputs, f.Name)
-			}
 			switch answer := cand.Program.Answer(); {
 			case c.answer == "":
 				c.answer, first = answer, cand.Name
@@ -87,7 +82,6 @@ func (c *Checked) checkCandidates() error {
 				return fmt.Errorf("candidate %s answers with %q, candidate %s with %q: candidates that are compared name the same answer, the last output", cand.Name, answer, first, c.answer)
 			}
 		}
-		c.inputs = append(c.inputs, inputs)
 	}
 	if p.Baseline != "" && !slices.Contains(names, p.Baseline) {
 		return fmt.Errorf("the baseline %s is no candidate%s", p.Baseline, didYouMean(p.Baseline, names))

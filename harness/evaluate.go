@@ -180,7 +180,7 @@ func (w *worker) do(ctx context.Context, t Task) (Result, error) {
 	} else {
 		call, err = cand.Caller.Ask(ctx, cand.Program, pipeline.Ask{
 			Site:    pipeline.Site{Candidate: w.plan.title(cand), Row: row.ID, Repeat: t.Repeat, Purpose: "candidate"},
-			Inputs:  pick(row.Inputs, w.inputs[t.Candidate]),
+			Inputs:  cand.Program.Own(row.Inputs),
 			Context: row.Context,
 			Tags:    w.tags,
 			Notes:   replayNotes{},

@@ -23,7 +23,6 @@ type rowCheck struct {
 
 type candidateCheck struct {
 	*Candidate
-	inputs   []string     // that its program has
 	fits     bool         // some row fits its program
 	misfit   error        // why the first one did not
 	recorded bool         // some row has a recorded output
@@ -35,7 +34,7 @@ func (c *Checked) checkRows() (kind, err error) {
 	p := &c.plan
 	k := &rowCheck{plan: p, print: newFingerprint(), ids: make(map[string]int, p.Rows.Len()), pairs: map[string]string{}}
 	for i := range p.Candidates {
-		cand := candidateCheck{Candidate: &p.Candidates[i], inputs: c.inputs[i]}
+		cand := candidateCheck{Candidate: &p.Candidates[i]}
 		if cand.Outputs != nil {
 			cand.outputs = newFingerprint()
 		}
@@ -122,7 +121,7 @@ func (c *candidateCheck) row(row *datasets.Row) error {
 		}
 		return nil
 	}
-	_, err := c.Program.Bind(pick(row.Inputs, c.inputs))
+	_, err := c.Program.Bind(c.Program.Own(row.Inputs))
 	if err == nil {
 		c.fits = true
 	} else if c.misfit == nil {
@@ -144,17 +143,6 @@ func required(p *pipeline.Program, row *datasets.Row) error {
 		}
 	}
 	return nil
-}
-
-// pick returns the values of those names that there are.
-func pick(vs datasets.Values, names []string) datasets.Values {
-	picked := make(datasets.Values, len(names))
-	for _, name := range names {
-		if v, ok := vs[name]; ok {
-			picked[name] = v
-		}
-	}
-	return picked
 }
 
 // PairKey is what a row is paired by: the value of its input of that name, or else

@@ -110,6 +110,19 @@ func (p *Program) Version() string { return p.version }
 // other program.
 func (p *Program) Saved() string { return p.saved }
 
+// Own returns those of the values that are the program's inputs: a row may have
+// more.
+func (p *Program) Own(values datasets.Values) datasets.Values {
+	own := make(datasets.Values, len(p.inputs))
+	for i := range p.inputs {
+		name := p.inputs[i].Name
+		if v, ok := values[name]; ok {
+			own[name] = v
+		}
+	}
+	return own
+}
+
 // Plugins are the program's own plugins, the innermost layer.
 func (p *Program) Plugins() []*Plugin { return slices.Clone(p.plugins) }
 

@@ -135,17 +135,21 @@ func (e *env) trace(ctx context.Context, cand *harness.Candidate, row datasets.R
 	caller := *cand.Caller
 	caller.Conversation.Plugins = watch(caller.Conversation.Plugins)
 	caller.Process.Plugins = append(watch(caller.Process.Plugins), pipeline.Watch(last, e.now, see))
-	if !caller.LM.Deterministic {
-		caller.LM.Model = unasked{}
+	free := func(lm pipeline.LM) pipeline.LM {
+		if !lm.Deterministic {
+			lm.Model = unasked{}
+		}
+		return lm
 	}
-	inputs := datasets.Values{}
-	for _, f := range cand.Program.Inputs() {
-		if v, ok := row.Inputs[f.Name]; ok {
-			inputs[f.Name] = v
+	caller.LM = free(caller.LM)
+	if lookup := caller.Lookup; lookup != nil { // a plugin may name another model
+		caller.Lookup = func(name string) (pipeline.LM, error) {
+			lm, err := lookup(name)
+			return free(lm), err
 		}
 	}
 	program := cand.Program.WithPlugins(watch(cand.Program.Plugins())...)
-	call, err := caller.Ask(ctx, program, pipeline.Ask{Site: pipeline.Site{Row: row.ID, Purpose: "trace"}, Inputs: inputs, Context: row.Context})
+	call, err := caller.Ask(ctx, program, pipeline.Ask{Site: pipeline.Site{Row: row.ID, Purpose: "trace"}, Inputs: program.Own(row.Inputs), Context: row.Context})
 	if err != nil {
 		return nil, err
 	}
