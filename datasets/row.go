@@ -58,6 +58,7 @@ type Row struct {
 	Labels   Values // right answers by output name; no program ever sees them
 	Verdict  Verdict
 	Recorded Values  // the recorded output, for the recorded lane; nil when there is none
+	Steps    []Step  // the recorded call's model and tool steps: what its tools were asked and answered
 	Meta     Values  // facts to slice by: version, model, started, …
 	Weight   float64 // 0 means 1
 }

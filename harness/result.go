@@ -32,7 +32,12 @@ type Result struct {
 	// there.
 	Failed *Failed
 
-	Plugins []PluginAct // what plugins did to the call
+	Plugins []PluginAct  // what plugins did to the call
+	Tools   []ToolServed // the tool calls that were served from a record or a file, in order
+
+	// Transfer says that the answer equals the recorded one, so that what people
+	// said of that one holds of it: "exact" or "normalized"; "" when it differs.
+	Transfer string
 
 	// What the call took, the calls that its tools made included; Seconds are its
 	// own, in which all of that happened.
@@ -40,6 +45,9 @@ type Result struct {
 	Usage       pipeline.Usage // tokens of these; a count that is not known is nil
 	Cost        *float64       // price of these tokens; nil when it is not known
 	Seconds     float64        // wall clock of the call
+	Latency     *float64       // what the wire took for the tries that answered, in seconds; nil when nobody measured it
+	Model       string         // the model that served the last reply, as the provider says; "" unknown
+	System      string         // fingerprint of the system that served it; "" unknown
 	Cached      bool           // every reply came from a cache or a journal
 	RequestHash string         // of the call's first request; "" when a plugin replaced it, or none was made
 	Call        string         // the call's id; "" in the recorded lane, which makes none
@@ -53,6 +61,12 @@ type Scored struct {
 	Metric   string
 	Value    *float64 // nil when there is none; why is in Failed
 	Feedback string   // "" for none
+}
+
+// ToolServed is a tool call that was answered without running the tool.
+type ToolServed struct {
+	Tool  string // its name
+	Match string // how the answer was found: "exact", "canonical", "stub"
 }
 
 // Failed says why an answer failed, or why it could not be scored.
@@ -72,7 +86,8 @@ const (
 // lostClasses are failures that tell nothing of a candidate: the world around
 // it gave no answer.
 var lostClasses = map[string]bool{
-	"rate_limited": true, "server": true, "timeout": true, "canceled": true, "never_recorded": true, "diverged": true,
+	"rate_limited": true, "server": true, "timeout": true, "canceled": true,
+	"never_recorded": true, "tool_never_recorded": true, "diverged": true,
 }
 
 // take fills in what the call says.
@@ -86,6 +101,10 @@ func (r *Result) take(call *pipeline.Call, answer string) {
 			if x.Reply != nil {
 				r.Usage.Add(x.Reply.Usage, r.Requests == 0)
 				r.Requests++
+				r.Model, r.System = x.Reply.Model, x.Reply.System
+				if wire := x.Reply.Wire.Seconds(); wire > 0 {
+					plus(&r.Latency, &wire)
+				}
 			}
 		}
 		r.Cached = r.Cached && (len(c.Exchanges) == 0 || c.Cached())

@@ -44,7 +44,18 @@ type resultLine struct {
 	Pair         *string  `parquet:"pair,optional"`
 	Conversation *string  `parquet:"conversation,optional"`
 
-	Plugins []pluginLine `parquet:"plugins,list"`
+	Latency *float64 `parquet:"latency,optional"`
+	Model   *string  `parquet:"model,optional"`
+	System  *string  `parquet:"system,optional"`
+
+	Plugins  []pluginLine `parquet:"plugins,list"`
+	Tools    []toolLine   `parquet:"tools,list"`
+	Transfer *string      `parquet:"transfer,optional"`
+}
+
+type toolLine struct {
+	Tool  string `parquet:"tool"`
+	Match string `parquet:"match"`
 }
 
 type pluginLine struct {
@@ -72,6 +83,7 @@ func (r *Result) line() resultLine {
 		Requests: int32(r.Requests), Input: r.Usage.Input, Output: r.Usage.Output, Total: r.Usage.Total,
 		CachedInput: r.Usage.Cached, Reasoning: r.Usage.Reasoning, Cost: r.Cost, Cached: r.Cached,
 		RequestHash: some(r.RequestHash), Call: some(r.Call), Pair: some(r.Pair), Conversation: some(r.Conversation),
+		Latency: r.Latency, Model: some(r.Model), System: some(r.System), Transfer: some(r.Transfer),
 	}
 	if r.Call != "" {
 		l.Seconds = &r.Seconds
@@ -84,6 +96,9 @@ func (r *Result) line() resultLine {
 	}
 	for _, a := range r.Plugins {
 		l.Plugins = append(l.Plugins, pluginLine(a))
+	}
+	for _, t := range r.Tools {
+		l.Tools = append(l.Tools, toolLine(t))
 	}
 	if f := r.Failed; f != nil {
 		l.Error, l.ErrorClass, l.ErrorType, l.ErrorCode = &f.Message, &f.Class, &f.Type, some(f.Code)
@@ -98,6 +113,7 @@ func (l *resultLine) result() (Result, error) {
 		Requests: int(l.Requests), Cost: l.Cost, Cached: l.Cached,
 		Usage:       pipeline.Usage{Input: l.Input, Output: l.Output, Total: l.Total, Cached: l.CachedInput, Reasoning: l.Reasoning},
 		RequestHash: text(l.RequestHash), Call: text(l.Call), Pair: text(l.Pair), Conversation: text(l.Conversation),
+		Latency: l.Latency, Model: text(l.Model), System: text(l.System), Transfer: text(l.Transfer),
 	}
 	for _, v := range []struct {
 		text *string
@@ -120,6 +136,9 @@ func (l *resultLine) result() (Result, error) {
 	}
 	for _, a := range l.Plugins {
 		r.Plugins = append(r.Plugins, PluginAct(a))
+	}
+	for _, t := range l.Tools {
+		r.Tools = append(r.Tools, ToolServed(t))
 	}
 	if l.ErrorClass != nil {
 		r.Failed = &Failed{Class: *l.ErrorClass, Type: text(l.ErrorType), Code: text(l.ErrorCode), Message: text(l.Error)}

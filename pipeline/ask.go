@@ -20,6 +20,7 @@ type Caller struct {
 	Process      Layer                         // the host's plugins, outermost
 	Approval     *Plugin                       // whose tool_call handlers run last, whatever the layers say; nil asks nobody
 	Tools        Toolbox                       // runs what programs' tools do; nil refuses programs with tools
+	Approve      Decide                        // answers in a person's place where a call outside a conversation would ask one; nil refuses such a call
 	MaxSteps     int                           // how many requests a call with tools may make, those about an unreadable reply apart; 0 means 8
 	Facts        *Facts                        // what the models can do; nil means ProbeFacts
 	Timeout      time.Duration                 // of a call; one that takes longer fails; 0 is none
@@ -38,6 +39,8 @@ type Ask struct {
 	Tags    datasets.Values // who calls
 	Notes   Notebook        // entries its plugins may read and keep; nil for none
 	Turn    *TurnCall       // the conversation's turn this call answers; nil for a plain call
+	Tools   Toolbox         // in place of the Caller's, also for calls made inside; nil leaves it to that
+	Approve Decide          // likewise
 
 	outer *nesting // the call whose tool makes this one; nil for an outermost call
 }
@@ -82,6 +85,16 @@ type shaped struct {
 // let before_call handlers shape the call, refuse a shape that cannot reach the
 // model, render, let request handlers replace the request, ask, read.
 func (c *Caller) Ask(ctx context.Context, p *Program, in Ask) (*Call, error) {
+	if in.Tools != nil || in.Approve != nil {
+		own := *c
+		if in.Tools != nil {
+			own.Tools = in.Tools
+		}
+		if in.Approve != nil {
+			own.Approve = in.Approve
+		}
+		c = &own
+	}
 	began := c.Now()
 	call := &Call{ID: c.NewID(), Program: p, Site: in.Site, Started: began, LM: c.LM.Name, Inputs: in.Inputs, Tags: in.Tags}
 	call.Site.Path = joinPath(in.Site.Path, p.Name())

@@ -1,6 +1,9 @@
 package pipeline
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Failure is why a call, or something on the way to one, could not be done. It
 // is data: a failed call is a finished fact that is recorded and counted, not a
@@ -12,6 +15,9 @@ type Failure struct {
 	Message string // what was wrong and what to do, in lower case
 	Plugin  string // the plugin it is about; "" when none
 	Hook    Hook   // the hook it is about; "" when none
+
+	RetryAfter time.Duration // how long the provider asked to be left alone; 0 when it did not say
+	Attempts   []Attempt     // tries of the same request that failed before this one, in order
 }
 
 // The types of failures, as records spell them.
@@ -29,6 +35,7 @@ const (
 	TypeTimeout      = "TimeoutError"      // no answer in time
 	TypeRefusal      = "RefusalError"      // the provider refused the request
 	TypeNotRecorded  = "NotRecordedError"  // a recorded model was asked what it never answered
+	TypeToolUnknown  = "ToolNotRecorded"   // a tool was called as it never was in the record that stands for it
 	TypeDiverged     = "DivergedError"     // the journal has an answer to another request at this place
 	TypeCancelled    = "Cancelled"         // the call was cancelled
 )
@@ -51,8 +58,8 @@ func (f *Failure) Error() string {
 
 // Class says in one word how reports group the failure: "unreadable",
 // "refused", "tool", "plugin", "interface", "rate_limited", "timeout",
-// "server", "never_recorded", "canceled", "program", "steps", "approval" or
-// "conversation".
+// "server", "never_recorded", "tool_never_recorded", "diverged", "canceled",
+// "program", "steps", "approval" or "conversation".
 func (f *Failure) Class() string {
 	if c, ok := classes[f.Type]; ok {
 		return c
@@ -64,7 +71,7 @@ var classes = map[string]string{
 	TypePlugin: "plugin", TypeInterface: "interface", TypeProgram: "program", TypeReply: "unreadable",
 	TypeTool: "tool", TypeStepLimit: "steps", TypeApproval: "approval", TypeConversation: "conversation", TypeRateLimit: "rate_limited",
 	TypeServer: "server", TypeTimeout: "timeout", TypeRefusal: "refused",
-	TypeNotRecorded: "never_recorded", TypeDiverged: "diverged", TypeCancelled: "canceled",
+	TypeNotRecorded: "never_recorded", TypeToolUnknown: "tool_never_recorded", TypeDiverged: "diverged", TypeCancelled: "canceled",
 }
 
 // Failf makes a Failure of a type and code.

@@ -21,11 +21,14 @@ type Reply struct {
 	Calls    []ToolCall     // the tools it called natively, in order
 	Finish   string         // why it stopped: stop, length, tool_calls, …; "" unknown
 	Model    string         // the model that served it, as the provider says; "" unknown
+	System   string         // fingerprint of the system that served it, as the provider says; "" unknown
 	Provider string         // who answered: recorded, lexical, openai, …
 	Usage    Usage          // token counts; unknown ones are absent, never zero
 	Cached   bool           // from a cache or a journal: no new evidence, no new cost
 	Response datasets.Value // the provider's response as records keep it; no value when Text is all there was
 	Attempts []Attempt      // tries that failed before this one, in order
+	Waited   time.Duration  // in queues, limits and back-off before this one, what Attempts waited apart
+	Wire     time.Duration  // what the answer took on the wire; 0 when nobody measured it
 }
 
 // Attempt is one failed try at a request.

@@ -418,7 +418,7 @@ func forModel(err error) bool {
 		return true
 	}
 	switch f.Type {
-	case TypeApproval, TypeNotRecorded, TypeCancelled:
+	case TypeApproval, TypeNotRecorded, TypeToolUnknown, TypeCancelled:
 		return false
 	}
 	return f.Code != "turn-waiting" && f.Code != "turn-unfinished"
@@ -485,6 +485,8 @@ func (a *approving) answer(ctx context.Context, reason string, decide Decide) (A
 		if err := log.Wait(&e, e.plugin, reason); err != nil {
 			return Answer{}, err
 		}
+	} else if stand := a.run.loop.caller.Approve; stand != nil {
+		return stand(ctx, &e)
 	}
 	return Answer{}, Failf(TypeApproval, "approval-required",
 		"the tool %s needs a person's approval (%s), and in a plain call nobody is asked; ask in a conversation, or give a function that decides", e.Name, reason)

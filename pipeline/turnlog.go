@@ -16,6 +16,7 @@ type replyRecord struct {
 	Finish   string         `json:"finish,omitzero"`
 	Model    string         `json:"model,omitzero"`
 	Provider string         `json:"provider,omitzero"`
+	System   string         `json:"system,omitzero"`
 	Usage    Usage          `json:"usage,omitzero"`
 	Cached   bool           `json:"cached,omitzero"`
 	Response datasets.Value `json:"response,omitzero"`
@@ -23,12 +24,12 @@ type replyRecord struct {
 }
 
 func recordReply(r *Reply) *replyRecord {
-	return &replyRecord{r.Text, r.Finish, r.Model, r.Provider, r.Usage, r.Cached, r.Response, r.Calls}
+	return &replyRecord{r.Text, r.Finish, r.Model, r.Provider, r.System, r.Usage, r.Cached, r.Response, r.Calls}
 }
 
 func (r *replyRecord) reply() *Reply {
 	return &Reply{
-		Text: r.Text, Finish: r.Finish, Model: r.Model, Provider: r.Provider, Usage: r.Usage, Cached: r.Cached, Response: r.Response, Calls: r.Calls,
+		Text: r.Text, Finish: r.Finish, Model: r.Model, Provider: r.Provider, System: r.System, Usage: r.Usage, Cached: r.Cached, Response: r.Response, Calls: r.Calls,
 	}
 }
 

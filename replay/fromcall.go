@@ -86,16 +86,25 @@ func appendExchange(list []Exchange, x *pipeline.Exchange, lm string) []Exchange
 		base.Model = x.Request.Model
 		base.Request = x.Request.JSON()
 	}
-	if x.Reply != nil {
-		for _, try := range x.Reply.Attempts {
-			failed := base
-			failed.Seconds = seconds(try.Wire.Seconds())
-			failed.fail(try.Failure)
-			list = append(list, failed)
-		}
-	}
-	base.Started, base.Seconds = toMicros(x.Started), seconds(x.Seconds)
 	reply := x.Reply
+	took := x.Seconds
+	var tries []pipeline.Attempt
+	switch {
+	case reply != nil:
+		tries = reply.Attempts
+		if reply.Wire > 0 {
+			took = reply.Wire.Seconds()
+		}
+	case x.Failure != nil:
+		tries = x.Failure.Attempts
+	}
+	for _, try := range tries {
+		failed := base
+		failed.Seconds = seconds(try.Wire.Seconds())
+		failed.fail(try.Failure)
+		list = append(list, failed)
+	}
+	base.Started, base.Seconds = toMicros(x.Started), seconds(took)
 	if reply == nil {
 		base.fail(x.Failure)
 		return append(list, base)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"evalrun/datasets"
 	"evalrun/internal/conf"
@@ -21,6 +22,24 @@ type Options struct {
 	BaseDir string          // what a relative path is relative to; "" is the working directory
 	Config  datasets.Values // sampling settings that requests carry
 	Baked   bool            // the model reads only the message it was trained on
+
+	// Of a service over HTTP.
+	Model   string            // the model's name at the service; "" is Name
+	BaseURL string            // its address; "" is the provider's own
+	Key     Secret            // what it knows us by; "" sends none
+	Headers map[string]string // further headers of every request
+	Proxy   string            // address of a proxy; "" takes the environment's
+	CAFile  string            // path of certificates to trust besides the system's
+	Now     func() time.Time  // the clock
+	Warn    func(string)      // is told, once each, what a service does not take; nil hears nothing
+}
+
+// path resolves a path of the options.
+func (o Options) path(p string) string {
+	if filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(o.BaseDir, p)
 }
 
 // providers are the models a configuration can name.
@@ -55,11 +74,7 @@ func openRecorded(o Options) (pipeline.LM, error) {
 	if o.Replies == "" {
 		return pipeline.LM{}, errors.New("the provider recorded needs replies: the path of a replies file")
 	}
-	path := o.Replies
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(o.BaseDir, path)
-	}
-	m, err := OpenRecorded(path)
+	m, err := OpenRecorded(o.path(o.Replies))
 	return pipeline.LM{Model: m}, err
 }
 

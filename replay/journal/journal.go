@@ -74,6 +74,7 @@ type kept struct {
 	Finish  string              `json:"finish,omitzero"`
 	Model   string              `json:"model,omitzero"`
 	By      string              `json:"provider,omitzero"`
+	System  string              `json:"system,omitzero"`
 	Usage   pipeline.Usage      `json:"usage,omitzero"`
 	Reply   datasets.Value      `json:"response,omitzero"`
 	Failure *failureEntry       `json:"failure,omitzero"`
@@ -347,14 +348,14 @@ func (m *journaled) Generate(ctx context.Context, req *pipeline.Request) (*pipel
 		if f := e.Failure; f != nil {
 			return nil, &pipeline.Failure{Type: f.Type, Code: f.Code, Message: f.Message}
 		}
-		return &pipeline.Reply{Text: e.Text, Calls: e.Calls, Finish: e.Finish, Model: e.Model, Provider: e.By, Usage: e.Usage, Response: e.Reply, Cached: true}, nil
+		return &pipeline.Reply{Text: e.Text, Calls: e.Calls, Finish: e.Finish, Model: e.Model, Provider: e.By, System: e.System, Usage: e.Usage, Response: e.Reply, Cached: true}, nil
 	}
 	reply, err := m.live.Generate(ctx, req)
 	e = kept{Site: key, Hash: hash}
 	var f *pipeline.Failure
 	switch {
 	case err == nil:
-		e.Text, e.Calls, e.Finish, e.Model, e.By, e.Usage, e.Reply = reply.Text, reply.Calls, reply.Finish, reply.Model, reply.Provider, reply.Usage, reply.Response
+		e.Text, e.Calls, e.Finish, e.Model, e.By, e.System, e.Usage, e.Reply = reply.Text, reply.Calls, reply.Finish, reply.Model, reply.Provider, reply.System, reply.Usage, reply.Response
 	case errors.As(err, &f) && f.Type == pipeline.TypeRefusal:
 		// The provider's own word on this request. What may be different
 		// another time (an outage, a limit) is asked again.
