@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"evalrun/harness/stats"
 	"evalrun/internal/canon"
+	"evalrun/internal/disk"
 )
 
 // manifestSchema is the version of manifest.json that is written. Later ones are
@@ -154,17 +154,12 @@ func (m *Manifest) write(dir string) error {
 		return fmt.Errorf("writing the manifest: %w", err)
 	}
 	// A manifest that is cut short would orphan the answers beside it.
-	f, err := os.CreateTemp(dir, "."+manifestFile+".*.tmp")
+	err = disk.Write(filepath.Join(dir, manifestFile), func(f *os.File) error {
+		_, err := f.Write(append(text, '\n'))
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("writing the manifest: %w", err)
-	}
-	_, err = f.Write(append(text, '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, manifestFile))
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("writing the manifest: %w", err), os.Remove(f.Name()))
 	}
 	return nil
 }

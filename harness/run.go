@@ -17,6 +17,7 @@ import (
 
 	"evalrun/datasets"
 	"evalrun/internal/columnar"
+	"evalrun/internal/disk"
 	"evalrun/pipeline"
 	"evalrun/replay"
 	"evalrun/replay/journal"
@@ -204,7 +205,7 @@ func (r *Run) Evaluate(ctx context.Context, o Options) ([]*Evaluation, error) {
 // clear removes the results of before, and what a killed process left of writing
 // them: until the new ones are there, a folder must not show both.
 func (r *Run) clear() error {
-	old, err := filepath.Glob(filepath.Join(r.Dir, "."+ResultsFile+".*.tmp"))
+	old, err := filepath.Glob(disk.Temporary(filepath.Join(r.Dir, ResultsFile)))
 	if err != nil {
 		return err
 	}

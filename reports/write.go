@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"evalrun/internal/disk"
 )
 
 // A Format is one way to write a report into a file.
@@ -60,31 +62,13 @@ func Write(dir string, r *Report, formats []string) ([]string, error) {
 	return files, nil
 }
 
-// writeFile writes beside the file and then takes its place, so that a reader
-// sees the old report or the new one.
-func writeFile(path string, r *Report, f Format) (err error) {
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+f.File+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = temp.Close()
-			_ = os.Remove(temp.Name())
+// writeFile writes a report's file: a reader sees the old report or the new one.
+func writeFile(path string, r *Report, f Format) error {
+	return disk.Write(path, func(file *os.File) error {
+		w := bufio.NewWriter(file)
+		if err := f.Write(w, r); err != nil {
+			return err
 		}
-	}()
-	w := bufio.NewWriter(temp)
-	if err := f.Write(w, r); err != nil {
-		return err
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	if err := temp.Sync(); err != nil {
-		return err
-	}
-	if err := temp.Close(); err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), path)
+		return w.Flush()
+	})
 }

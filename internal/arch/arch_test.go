@@ -26,6 +26,7 @@ var level = map[string]int{
 	"internal/canon":       10,
 	"internal/conf":        10,
 	"internal/par":         10,
+	"internal/disk":        5,
 	"internal/columnar":    10,
 	"internal/proc":        10,
 	"internal/star":        15,
@@ -66,7 +67,7 @@ var (
 	environment = rule{"reads the environment", []string{"cmd/…"}, "take it as a value from the command"}
 	chance      = rule{"draws random numbers nobody seeded", []string{"cmd/…"}, "take a seed, or an id, from the caller"}
 	exit        = rule{"ends the process", []string{"cmd/evalrun", "examples/…"}, "return an error; only main exits"}
-	network     = rule{"opens the network", []string{"pipeline/provider", "pipeline/tools"}, "models' services are asked in pipeline/provider, tools' in pipeline/tools"}
+	network     = rule{"opens the network", []string{"pipeline/provider", "pipeline/provider/providertest", "pipeline/tools"}, "models' services are asked in pipeline/provider, tools' in pipeline/tools"}
 	processes   = rule{"starts a process", []string{"internal/proc"}, "use internal/proc, which bounds, stops and reaps what it starts"}
 	starlark    = rule{"imports Starlark", []string{"internal/star"}, "use internal/star, the one place that runs Starlark, within limits"}
 	columnar    = rule{"imports a columnar library", []string{"internal/columnar"}, "use internal/columnar, the one place that knows Parquet and Arrow"}

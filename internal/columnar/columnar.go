@@ -26,15 +26,15 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
+
+	"evalrun/internal/disk"
 )
 
 // Schema names the columns of a kind of file. The version counts changes that
@@ -100,22 +100,20 @@ func NeverReplace() Option {
 // a file that is there, unless told otherwise. The file has its name only when it is whole and on disk:
 // when a row comes with an error, or writing fails, there is no new file. It is
 // readable by its owner alone, since records may be private.
-func Write[T any](path string, s Schema, rows iter.Seq2[T, error], opts ...Option) (err error) {
+func Write[T any](path string, s Schema, rows iter.Seq2[T, error], opts ...Option) error {
 	var o options
 	for _, opt := range opts {
 		opt(&o)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return err
+	write := disk.Write
+	if o.unique {
+		write = disk.WriteNew
 	}
-	defer func() {
-		if err != nil {
-			_ = tmp.Close()
-			_ = os.Remove(tmp.Name())
-		}
-	}()
-	buf := bufio.NewWriterSize(tmp, 1<<20)
+	return write(path, func(f *os.File) error { return writeRows(f, path, s, rows, &o) })
+}
+
+func writeRows[T any](f *os.File, path string, s Schema, rows iter.Seq2[T, error], o *options) error {
+	buf := bufio.NewWriterSize(f, 1<<20)
 	columns := parquet.SchemaOf(new(T))
 	w := parquet.NewGenericWriter[T](buf, o.writer(s, columns)...)
 	// Rows are taken apart here and not by the writer: given structs, it takes
@@ -141,48 +139,10 @@ func Write[T any](path string, s Schema, rows iter.Seq2[T, error], opts ...Optio
 	if err := errors.Join(w.Close(), buf.Flush()); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	if err := stamp(tmp); err != nil {
+	if err := stamp(f); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	if err := errors.Join(tmp.Sync(), tmp.Close()); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	name := os.Rename
-	if o.unique {
-		name = nameOnce
-	}
-	if err := name(tmp.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-// nameOnce gives a file its name unless there is a file of that name. Where the
-// file system has no hard links, which do it in one step, it looks first.
-func nameOnce(tmp, path string) error {
-	err := os.Link(tmp, path)
-	switch {
-	case err == nil:
-		_ = os.Remove(tmp)
-		return nil
-	case errors.Is(err, fs.ErrExist):
-		return err
-	}
-	if _, err := os.Lstat(path); err == nil {
-		return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
-	}
-	return os.Rename(tmp, path)
-}
-
-// syncFolder makes a rename last through a power failure. Some systems cannot
-// sync a folder; the file itself is on disk by then.
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	_ = d.Sync()
-	return d.Close()
+	return nil
 }
 
 func (o *options) writer(s Schema, columns *parquet.Schema) []parquet.WriterOption {

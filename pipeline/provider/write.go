@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"evalrun/internal/columnar"
+	"evalrun/internal/disk"
 )
 
 // WriteReplies writes a replies file, in Parquet when the path ends in .parquet
@@ -35,7 +36,7 @@ func WriteReplies(path string, rows iter.Seq2[RecordedReply, error]) error {
 			}
 		})
 	case ".jsonl":
-		return writeWhole(path, func(w io.Writer) error { return writeLines(w, rows) })
+		return disk.Write(path, func(f *os.File) error { return writeLines(f, rows) })
 	default:
 		return fmt.Errorf("%s: a replies file's name ends in .parquet or .jsonl", path)
 	}
@@ -89,25 +90,4 @@ func writeLines(w io.Writer, rows iter.Seq2[RecordedReply, error]) error {
 		}
 	}
 	return out.Flush()
-}
-
-// writeWhole gives a file its name only once it is whole.
-func writeWhole(path string, write func(io.Writer) error) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = tmp.Close()
-			_ = os.Remove(tmp.Name())
-		}
-	}()
-	if err := write(tmp); err != nil {
-		return err
-	}
-	if err := tmp.Close(); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
 }
