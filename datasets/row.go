@@ -50,6 +50,14 @@ type Verdict struct {
 	Disputed bool   // counting ratings disagree
 }
 
+// Sent is what is known of the first request that a recorded call made. It is no
+// part of the example: it only tells whether a program still sends the same.
+type Sent struct {
+	Hash   string // of the request, with its model's name; "" when it was not recorded, or a plugin replaced the request
+	Model  string // the model, as the record names it: the one asked, or the one that answered
+	Shaped bool   // plugins of the host changed the call before it was sent, or replaced a request
+}
+
 // Row is one example.
 type Row struct {
 	ID       string // unique within its source; the rated call's id
@@ -58,8 +66,9 @@ type Row struct {
 	Labels   Values // right answers by output name; no program ever sees them
 	Verdict  Verdict
 	Recorded Values  // the recorded output, for the recorded lane; nil when there is none
-	Steps    []Step  // the recorded call's model and tool steps: what its tools were asked and answered
+	Steps    []Step  // the recorded call's model and tool steps: what its tools were asked and answered; nil when it called none
 	Meta     Values  // facts to slice by: version, model, started, …
+	Sent     Sent    // how the recorded call asked
 	Weight   float64 // 0 means 1
 }
 

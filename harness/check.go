@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"evalrun/datasets"
 	"evalrun/harness/stats"
 )
 
@@ -11,8 +12,10 @@ import (
 type Checked struct {
 	plan     Plan
 	rows     RowCounts
-	answer   string   // the answer's name; "" when no candidate has a program
-	outputs  []string // by candidate: hash of its recorded outputs, when they are not the rows' own
+	answer   string    // the answer's name; "" when no candidate has a program
+	outputs  []string  // by candidate: hash of its recorded outputs, when they are not the rows' own
+	same     *Fidelity // nil when nothing was compared
+	judges   judges
 	warnings []string
 }
 
@@ -27,6 +30,10 @@ func (c *Checked) Tasks() int {
 	return c.plan.Rows.Len() * len(c.plan.Candidates) * c.plan.repeats()
 }
 
+// Fidelity says whether the baseline sends what was recorded; nil when it is not
+// asked, or no recorded call is known.
+func (c *Checked) Fidelity() *Fidelity { return c.same }
+
 // Warnings are doubts about the plan.
 func (c *Checked) Warnings() []string { return slices.Clone(c.warnings) }
 
@@ -40,8 +47,11 @@ func Check(p Plan) (*Checked, error) {
 		kind error
 		do   func() error
 	}{
+		{ErrPlan, c.addAA},
 		{ErrPlan, c.checkCandidates},
+		{ErrPlan, c.checkCompare},
 		{ErrPlan, c.checkMetrics},
+		{ErrPlan, c.checkJudges},
 		{ErrNoRows, c.checkAnyRow},
 		{ErrLedger, c.checkIntake},
 	} {
@@ -52,6 +62,11 @@ func Check(p Plan) (*Checked, error) {
 	if kind, err := c.checkRows(); err != nil {
 		return nil, fmt.Errorf("%w: %s%w", kind, where, err)
 	}
+	var err error
+	if c.same, err = c.fidelity(); err != nil {
+		return nil, fmt.Errorf("%w: %s%w", ErrRows, where, err)
+	}
+	c.warnings = append(c.warnings, c.plan.idlePlugins()...)
 	return c, nil
 }
 
@@ -116,13 +131,15 @@ func (cand *Candidate) check() error {
 		return fmt.Errorf("has no model")
 	case c.Now == nil || c.NewID == nil:
 		return fmt.Errorf("has a caller without a clock or a source of ids")
-	case cand.Price != nil && !cand.Price.sane():
-		return fmt.Errorf("has a price of %v and %v for a million tokens: give numbers from 0 to a million", cand.Price.Input, cand.Price.Output)
+	case !cand.Recorded && cand.Caller != nil && cand.Caller.LM.Price != nil && !cand.Caller.LM.Price.Sane():
+		return fmt.Errorf("has a price of %v and %v for a million tokens: give numbers from 0 to a million", cand.Caller.LM.Price.Input, cand.Caller.LM.Price.Output)
 	}
-	if err := cand.Caller.Check(cand.Program); err != nil {
+	caller := *cand.Caller
+	caller.Tools = cand.Tools.For(&datasets.Row{}, caller.Tools)
+	if err := caller.Check(cand.Program); err != nil {
 		return fmt.Errorf("cannot be asked: %w", err)
 	}
-	return nil
+	return cand.checkTools()
 }
 
 func (c *Checked) checkMetrics() error {

@@ -67,10 +67,14 @@ func TestCheck(t *testing.T) {
 			}
 		}, ErrPlan, []string{"no row fits", `"question"`, "row r0"}},
 		{"a margin that is none", func(p *Plan) { p.Stats.Margin = -1 }, ErrPlan, []string{"margin is -1"}},
-		{"a price that is none", func(p *Plan) { p.Candidates[0].Price = &Price{Input: -1} }, ErrPlan, []string{"price"}},
-		{"tools that nothing runs", func(p *Plan) {
+		{"a price that is none", func(p *Plan) { p.Candidates[0].Caller.LM.Price = &pipeline.Price{Input: -1} }, ErrPlan, []string{"price"}},
+		{"tools that nothing runs", func(p *Plan) { // the record answers them
 			p.Candidates[1].Program = program(t, answerProgram+"tools: [{name: look, parameters: {type: object}}]\n")
-		}, ErrPlan, []string{"candidate b", "tools"}},
+		}, nil, nil},
+		{"tools that are to run and that nothing runs", func(p *Plan) {
+			p.Candidates[1].Program = program(t, answerProgram+"tools: [{name: look, parameters: {type: object}}]\n")
+			p.Candidates[1].Tools.Live = []string{"look"}
+		}, ErrPlan, []string{"candidate b is to run the tool look, and nothing is given to run it"}},
 		{"inputs that no row fits", func(p *Plan) { p.Candidates[1].Program = program(t, number) }, ErrPlan, []string{"candidate b", "no row fits", "row r0", "question"}},
 		{"inputs that a row does not fit", func(p *Plan) { p.Rows.(datasets.Rows)[1].Inputs["question"] = datasets.Int(7) }, nil, nil},
 		{"no rows", func(p *Plan) { p.Rows = datasets.Rows{} }, ErrNoRows, []string{"evaluation quiz", "no rows"}},

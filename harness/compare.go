@@ -12,10 +12,13 @@ import (
 // finished.
 //
 // N to Same are the contract's numbers, which every implementation gives digit
-// for digit: in them a failed row counts 0. Added is the layer that is right
-// where those are weak; p, method, detectable and decision are taken from it.
+// for digit: in them a failed row counts 0, and better is a score that rose.
+// Added is the layer that is right where those are weak; p, method, detectable
+// and decision are taken from it. Its decision and its counts of rows are turned
+// where less is better.
 type Comparison struct {
 	Metric    string    `json:"metric"`
+	Lower     bool      `json:"lower_is_better,omitzero"` // less of the metric is better
 	Baseline  string    `json:"baseline"`
 	Candidate string    `json:"candidate"`
 	N         int       `json:"n"`      // rows
@@ -34,6 +37,14 @@ type Comparison struct {
 	Decision   stats.Decision `json:"decision"`
 	Added      stats.Test     `json:"added"`
 	Lost       *Lost          `json:"lost,omitzero"`
+
+	// TrendOnly says that the metric is a judge's that was not found to agree with
+	// people: Decision is [TrendOnly], and no gate may rest on it.
+	TrendOnly bool `json:"trend_only,omitzero"`
+
+	// WithinNoise says that the difference is no larger than what asking the
+	// baseline again makes: see [Evaluation.Noise].
+	WithinNoise bool `json:"within_noise,omitzero"`
 
 	// Clusters counts conversations, and rows that belong to none, when they
 	// are fewer than N; else it is 0.
@@ -74,11 +85,15 @@ type CompareOptions struct {
 // scoreTable holds an outcome's finished rows, and their scores by metric.
 type scoreTable struct {
 	metrics     []string
-	fingerprint string // of the plan's rows
-	field       string // that rows are paired by; "" for their ids
+	lower       []string // of them, those of which less is better
+	trends      []string // of them, those of judges that are not fit
+	fingerprint string   // of the plan's rows
+	field       string   // that rows are paired by; "" for their ids
 	rows        []rowKey
 	lost        []bool
 	by          [][]float64
+	lacks       [][]bool // as by: an answer has no score
+	unjudged    [][]bool // as by: an answer has none because its judge gave none; without judges empty
 }
 
 // Pairing says which rows two outcomes have in common.
@@ -223,16 +238,21 @@ func listed(names []string) string {
 // compareMetric compares one metric on the common rows.
 func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Options) (*Comparison, error) {
 	c := &Comparison{
-		Metric: metric, Baseline: base.Name, Candidate: cand.Name, Changed: []Change{},
+		Metric: metric, Lower: slices.Contains(base.scores.lower, metric), Baseline: base.Name, Candidate: cand.Name, Changed: []Change{},
 		BaselineOnly: len(p.BaselineOnly), CandidateOnly: len(p.CandidateOnly),
 	}
 	a, b := base.scores, cand.scores
+	if c.Lower != slices.Contains(b.lower, metric) {
+		return nil, fmt.Errorf("%w: less is better of one and worse of the other: these are two metrics", ErrPlan)
+	}
 	before, after := p.scores(metric, a, b)
 	if err := c.contract(before, after); err != nil {
 		return nil, err
 	}
 	clusters := map[string]bool{}
-	kept := make([]int, 0, len(p.pairs)) // positions of pairs of which nothing was lost
+	kept := make([]int, 0, len(p.pairs)) // positions of pairs that decide
+	lost, unscored, unjudged := 0, 0, 0
+	lacks, noVerdict := p.lacks(metric, a, b), p.unjudged(metric, a, b)
 	for i, at := range p.pairs {
 		x, y := &a.rows[at[0]], &b.rows[at[1]]
 		if before[i] != after[i] {
@@ -247,7 +267,14 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 		} else {
 			clusters["row "+x.id] = true
 		}
-		if !a.lost[at[0]] && !b.lost[at[1]] {
+		switch {
+		case a.lost[at[0]] || b.lost[at[1]]:
+			lost++
+		case noVerdict[i]:
+			unjudged++
+		case c.Lower && lacks[i]:
+			unscored++
+		default:
 			kept = append(kept, i)
 		}
 	}
@@ -255,11 +282,17 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 		c.Clusters = len(clusters)
 		c.Warnings = append(c.Warnings, fmt.Sprintf("the %d rows come from %d conversations and single rows: rows of one conversation depend on each other, and the ranges and p, which take them as independent, claim too much", c.N, c.Clusters))
 	}
-	if len(kept) < len(p.pairs) {
+	if lost > 0 {
 		c.Lost = p.lost(before, after, a, b)
 		c.Warnings = append(c.Warnings, fmt.Sprintf("answers to %d rows were lost to the world around the candidates: p and the decision are without these rows", c.Lost.Rows))
-		before, after = at(before, kept), at(after, kept)
 	}
+	if unscored > 0 {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%d rows have no score of this metric, of which less is better, and count 0 in the means, the best there is: p and the decision are without these rows; compare the failed rows first", unscored))
+	}
+	if unjudged > 0 {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("the judge gave no verdict on an answer to %d rows, which count 0 in the means: p and the decision are without these rows", unjudged))
+	}
+	before, after = at(before, kept), at(after, kept)
 	if least := min(slices.Min(append(before, 0)), slices.Min(append(after, 0))); least < 0 && base.Failed+cand.Failed > 0 {
 		c.Warnings = append(c.Warnings, "scores of this metric can be below 0, and a failed row counts 0: to fail is then better than to answer; compare the failed rows first")
 	}
@@ -268,7 +301,13 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 	if c.Added, err = stats.Paired(before, after, o); err != nil {
 		return nil, err
 	}
+	if c.Lower {
+		c.Added = c.Added.Turned()
+	}
 	c.P, c.Method, c.Detectable, c.Decision = c.Added.P, c.Added.PMethod, c.Added.Detectable, c.Added.Decision
+	if slices.Contains(a.trends, metric) || slices.Contains(b.trends, metric) {
+		c.TrendOnly, c.Decision = true, TrendOnly
+	}
 	if p.differ(base, cand) {
 		c.Warnings = append(c.Warnings, "the rows have the same ids, and their inputs, labels or context differ: this compares different questions")
 	}
@@ -308,6 +347,26 @@ func (p *Pairing) scores(metric string, a, b *scoreTable) (before, after []float
 	return before, after
 }
 
+// lacks says of which pairs an answer has no score of the metric.
+func (p *Pairing) lacks(metric string, a, b *scoreTable) []bool {
+	x, y := a.lacks[slices.Index(a.metrics, metric)], b.lacks[slices.Index(b.metrics, metric)]
+	lacks := make([]bool, len(p.pairs))
+	for i, at := range p.pairs {
+		lacks[i] = x[at[0]] || y[at[1]]
+	}
+	return lacks
+}
+
+// unjudged says of which pairs an answer has no score because its judge gave none.
+func (p *Pairing) unjudged(metric string, a, b *scoreTable) []bool {
+	x, y := a.unjudged[slices.Index(a.metrics, metric)], b.unjudged[slices.Index(b.metrics, metric)]
+	unjudged := make([]bool, len(p.pairs))
+	for i, at := range p.pairs {
+		unjudged[i] = x != nil && x[at[0]] || y != nil && y[at[1]]
+	}
+	return unjudged
+}
+
 // lost bounds what the lost answers could have done.
 func (p *Pairing) lost(before, after []float64, a, b *scoreTable) *Lost {
 	low, high := 0.0, 1.0
@@ -343,14 +402,14 @@ func at(values []float64, positions []int) []float64 {
 	return picked
 }
 
-// compare compares every other candidate with the baseline. Candidates that
+// compare compares every other candidate with the reference. Candidates that
 // have no finished row in common with it, in a run that was cut short, are left
 // out.
 func (e *Evaluation) compare(o stats.Options) error {
 	e.Comparisons = []Comparison{}
-	base := e.Outcome(e.Baseline)
+	base := e.Outcome(e.Reference())
 	if base == nil {
-		return fmt.Errorf("%w: the baseline %s is no candidate of the evaluation", ErrPlan, e.Baseline)
+		return fmt.Errorf("%w: the baseline %s is no candidate of the evaluation", ErrPlan, e.Reference())
 	}
 	for _, cand := range e.Candidates {
 		if cand == base || len(e.Metrics) == 0 {

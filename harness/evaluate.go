@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -23,7 +24,16 @@ type Options struct {
 	// in another process. An error of Observe ends the run.
 	Observe func(Result, *pipeline.Call) error
 
+	// TooMany reports whether so many failed rows of a candidate, of those that are
+	// asked, make the run hopeless: nothing more is started then, and the error is
+	// ErrTooMany. nil never does.
+	TooMany func(failed, asked int) bool
+
 	Progress *Progress // nil when nobody watches
+
+	// Past is told, before anything is asked, of every request that earlier
+	// processes of the run sent, for a budget to count; nil when nobody counts.
+	Past func(pipeline.Sent)
 
 	// record writes down a call, and those inside it, where it was made, so that
 	// this is done by many at once; the order comes later.
@@ -89,7 +99,11 @@ func (c *Checked) evaluate(ctx context.Context, o Options) (*Evaluation, error) 
 		return eval, runErr
 	}
 	if err == nil && !t.anyEvaluated() {
-		err = fmt.Errorf("%w: %severy answer failed (%s); the first, to row %s: %s", ErrNoRows, c.plan.where(), t.failures(), t.failedRow, t.failedWhy)
+		why := ErrFailed
+		if t.onlyOutages() {
+			why = ErrOutage
+		}
+		err = fmt.Errorf("%w: %s%w (%s); the first, to row %s: %s", ErrNoRows, c.plan.where(), why, t.failures(), t.failedRow, t.failedWhy)
 	}
 	return eval, err
 }
@@ -100,7 +114,8 @@ func (c *Checked) run(ctx context.Context, o Options, t *tally) error {
 	if executor == nil {
 		executor = Local{}
 	}
-	w := &worker{Checked: c, tags: tags(o), progress: o.Progress, record: o.record}
+	w := c.worker(o)
+	w.calibrate = true
 	job := Job{Ref: o.Run, Do: w.do, Stop: o.Stop}
 	came := 0
 	for r, err := range executor.Execute(ctx, job, c.tasks()) {
@@ -119,6 +134,9 @@ func (c *Checked) run(ctx context.Context, o Options, t *tally) error {
 		}
 		t.add(&r)
 		came++
+		if o.TooMany != nil && !w.hopeless.Load() && o.TooMany(t.lane[r.Candidate].failed, t.eval.Rows.Asked) {
+			w.hopeless.Store(true)
+		}
 	}
 	if lost := c.Tasks() - came; lost != 0 {
 		return fmt.Errorf("%w: %d of %d answers did not come, and nobody said why", ErrLedger, lost, c.Tasks())
@@ -154,63 +172,99 @@ func tags(o Options) datasets.Values {
 // A worker does tasks of a plan. It is safe for concurrent use.
 type worker struct {
 	*Checked
-	tags     datasets.Values
-	progress *Progress
-	record   func(*pipeline.Call) []byte
+	tags      datasets.Values
+	judgeTags datasets.Values
+	progress  *Progress
+	record    func(*pipeline.Call) []byte
+	hopeless  atomic.Bool // too many rows failed: nothing more is started
+	calibrate bool        // judges look at rated answers as well
+	pairs     *pairs      // nil when no judge looks at the baseline's answers
+}
+
+func (c *Checked) worker(o Options) *worker {
+	w := &worker{Checked: c, tags: tags(o), judgeTags: tags(o), progress: o.Progress, record: o.record}
+	w.judgeTags["kind"] = datasets.Text("judge")
+	if c.pairwise() {
+		w.pairs = &pairs{}
+	}
+	return w
 }
 
 // do gets and scores one answer. The row stays here: what is asked is made of
 // its id, its inputs and its context.
 func (w *worker) do(ctx context.Context, t Task) (Result, error) {
+	if w.hopeless.Load() {
+		return Result{}, fmt.Errorf("%w: nothing more was asked", ErrTooMany)
+	}
 	row, err := w.plan.Rows.At(t.Row)
 	if err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrRows, err)
 	}
-	cand := &w.plan.Candidates[t.Candidate]
-	r := Result{Evaluation: w.plan.Name, Row: row.ID, Candidate: cand.Name, Repeat: t.Repeat, Conversation: row.Context.Conversation}
-	if w.plan.Pair != "" {
-		if r.Pair, err = PairKey(&row, w.plan.Pair); err != nil {
-			return Result{}, fmt.Errorf("%w: %w", ErrRows, err)
-		}
+	if w.pairs != nil {
+		defer w.pairs.done(w.baselineTask(t), len(w.plan.Candidates))
 	}
-
-	var call *pipeline.Call
-	if cand.Recorded {
-		call = w.recorded(&r, cand, &row)
-	} else {
-		call, err = cand.Caller.Ask(ctx, cand.Program, pipeline.Ask{
-			Site:    pipeline.Site{Candidate: w.plan.title(cand), Row: row.ID, Repeat: t.Repeat, Purpose: "candidate"},
-			Inputs:  cand.Program.Own(row.Inputs),
-			Context: row.Context,
-			Tags:    w.tags,
-			Notes:   replayNotes{},
+	r, call, err := w.answered(ctx, t, &row)
+	if err != nil {
+		return Result{}, err
+	}
+	if r.Failed == nil {
+		against, err := w.against(ctx, t, &row)
+		if err != nil {
+			return Result{}, err
+		}
+		err = r.score(ctx, w.plan.Metrics, row, call, func(at int) (Score, error) {
+			return w.judge(ctx, at, &r, Judging{Row: row, Call: call, Against: against}, Judged{})
 		})
 		if err != nil {
 			return Result{}, err
 		}
-		r.take(call, w.answer)
-		r.price(cand.Price)
-		if w.record != nil {
-			r.record = w.record(call)
-		}
 	}
-	if r.Failed == nil {
-		if err := r.score(ctx, w.plan.Metrics, row, call); err != nil {
+	if w.calibrates(t, &row) {
+		if err := w.calibrateOn(ctx, &r, &w.plan.Candidates[t.Candidate], &row); err != nil {
 			return Result{}, err
 		}
 	}
+	r.classify(w.plan.Metrics, row, call)
 	w.progress.count(&r)
 	return r, nil
 }
 
-// replayNotes are a plugin's entries when a row is asked again. There are none to
-// read: rows do not carry them. What a plugin keeps goes nowhere, since the
-// conversation is over, and is no error: the plugin would do so in production.
-type replayNotes struct{}
-
-func (replayNotes) Entries(string, string) []pipeline.Entry { return nil }
-
-func (replayNotes) Remember(string, string, datasets.Value) error { return nil }
+// ask gets one answer, which is not scored yet.
+func (w *worker) ask(ctx context.Context, t Task, row *datasets.Row) (Result, *pipeline.Call, error) {
+	cand := &w.plan.Candidates[t.Candidate]
+	r := Result{Evaluation: w.plan.Name, Row: row.ID, Candidate: cand.Name, Repeat: t.Repeat, Conversation: row.Context.Conversation}
+	if w.plan.Pair != "" {
+		var err error
+		if r.Pair, err = PairKey(row, w.plan.Pair); err != nil {
+			return Result{}, nil, fmt.Errorf("%w: %w", ErrRows, err)
+		}
+	}
+	if cand.Recorded {
+		call := w.recorded(&r, cand, row)
+		return r, call, nil
+	}
+	notes := &entries{find: w.plan.Entries, row: row}
+	ask := pipeline.Ask{
+		Site:    pipeline.Site{Candidate: w.plan.title(cand), Row: row.ID, Repeat: t.Repeat, Purpose: "candidate"},
+		Inputs:  cand.Program.Own(row.Inputs),
+		Context: row.Context,
+		Tags:    w.tags,
+		Notes:   notes,
+	}
+	tools := cand.answering(row, &ask)
+	call, err := cand.Caller.Ask(ctx, cand.Program, ask)
+	if err = cmp.Or(notes.err, err); err != nil {
+		return Result{}, nil, err
+	}
+	r.take(call, w.answer)
+	r.Transfer = transfer(row, r.Answer, w.answer)
+	r.takeTools(tools)
+	r.Kept = notes.kept
+	if w.record != nil {
+		r.record = w.record(call)
+	}
+	return r, call, nil
+}
 
 // recorded makes a call of the row's recorded output, for the metrics to look at.
 func (w *worker) recorded(r *Result, cand *Candidate, row *datasets.Row) *pipeline.Call {
@@ -220,7 +274,11 @@ func (w *worker) recorded(r *Result, cand *Candidate, row *datasets.Row) *pipeli
 		f := pipeline.Failf(pipeline.TypeNotRecorded, "no-recorded-output", "the row has no recorded output")
 		r.Failed = &Failed{Class: f.Class(), Type: f.Type, Code: f.Code, Message: f.Message}
 	}
-	return &pipeline.Call{Program: cand.Program, Inputs: row.Inputs, Outputs: outputs}
+	made := &pipeline.Call{Program: cand.Program, Inputs: row.Inputs, Outputs: outputs}
+	if cand.Outputs == nil { // else they are another call's
+		made.Steps = row.Steps
+	}
+	return made
 }
 
 // blank is the evaluation before its results.
@@ -231,7 +289,7 @@ func (c *Checked) blank() *Evaluation {
 
 // facts are what manifests and reports say of the candidate.
 func (cand *Candidate) facts() CandidateFacts {
-	f := CandidateFacts{Name: cand.Name, Recorded: cand.Recorded, Plugins: cand.Plugins, Price: cand.Price}
+	f := CandidateFacts{Name: cand.Name, Recorded: cand.Recorded, AA: cand.aa, Plugins: cand.Plugins}
 	if p := cand.Program; p != nil {
 		f.Program, f.ProgramVersion, f.Definition = p.Name(), p.Version(), p.Definition().Hash()
 		if p.Module() != "" {
@@ -243,7 +301,7 @@ func (cand *Candidate) facts() CandidateFacts {
 		if model.Name == "" {
 			model.Name = cand.Caller.LM.Name
 		}
-		f.Model = &model
+		f.Model, f.Price = &model, cand.Caller.LM.Price
 	}
 	return f
 }

@@ -519,7 +519,7 @@ func TestUsageAndCost(t *testing.T) {
 		return re, nil
 	})
 	c := candidate(t, "a", model)
-	c.Price = &Price{Input: 100_000, Output: 1_000_000}
+	c.Caller.LM.Price = &pipeline.Price{Input: 100_000, Output: 1_000_000}
 	e := mustEvaluate(t, Plan{Rows: quiz(5), Metrics: []Metric{match{}}, Candidates: []Candidate{c}}, Options{})
 	out := e.Outcome("a")
 	// r1, r3 and r4 took 10 and 2 tokens: 1 + 2 each.
@@ -537,13 +537,13 @@ func TestLatency(t *testing.T) {
 	for i := range seconds {
 		seconds[i] = float64(100 - i)
 	}
-	if got, want := latency(seconds), (Latency{N: 100, Median: 50, P95: 95, Max: 100, Total: 5050}); got != want {
+	if got, want := latency(OfCall, seconds), (Latency{Of: "call", N: 100, Median: 50, P95: 95, Max: 100, Total: 5050}); got != want {
 		t.Errorf("latency %+v; want %+v", got, want)
 	}
-	if got, want := latency([]float64{3}), (Latency{N: 1, Median: 3, P95: 3, Max: 3, Total: 3}); got != want {
+	if got, want := latency(OfWire, []float64{3}), (Latency{Of: "wire", N: 1, Median: 3, P95: 3, Max: 3, Total: 3}); got != want {
 		t.Errorf("latency %+v; want %+v", got, want)
 	}
-	if got := latency(nil); got != (Latency{}) {
+	if got := latency(OfCall, nil); got != (Latency{}) {
 		t.Errorf("latency %+v of nothing", got)
 	}
 }

@@ -4,21 +4,27 @@ import (
 	"fmt"
 
 	"evalrun/harness/stats"
+	"evalrun/pipeline"
 )
 
 // Evaluation is what came of a [Plan]. Its JSON is an item of a report's
 // "evaluations". It depends on the answers alone: what depends on clock, host
 // or schedule is in each outcome's Measured, which JSON leaves out.
 type Evaluation struct {
-	Name        string       `json:"name"`
-	Metrics     []string     `json:"metrics"` // the plan's, in order; the first one is the score
-	Baseline    string       `json:"baseline"`
-	Repeats     int          `json:"repeats"`
-	Rows        RowCounts    `json:"rows"`
-	Candidates  []*Outcome   `json:"candidates"`  // in the plan's order
-	Comparisons []Comparison `json:"comparisons"` // of each other candidate with the baseline, metric by metric
-	Ledger      Ledger       `json:"ledger"`
-	Warnings    []string     `json:"warnings,omitempty"` // doubts a reader should know of
+	Name        string        `json:"name"`
+	Metrics     []string      `json:"metrics"`                   // the plan's, in order; the first one is the score
+	Lower       []string      `json:"lower_is_better,omitempty"` // of the metrics, those of which less is better
+	Baseline    string        `json:"baseline"`
+	Compare     string        `json:"compare,omitempty"` // what candidates are compared with, when it is not the baseline: see [Evaluation.Reference]
+	Repeats     int           `json:"repeats"`
+	Rows        RowCounts     `json:"rows"`
+	Candidates  []*Outcome    `json:"candidates"`        // in the plan's order
+	Comparisons []Comparison  `json:"comparisons"`       // of each other candidate with the reference, metric by metric
+	Noise       []Noise       `json:"noise,omitempty"`   // of each metric, where the baseline was asked again
+	Judges      []JudgeReport `json:"judges,omitempty"`  // of the metrics that ask a model
+	Fidelity    *Fidelity     `json:"fidelity,omitzero"` // whether the baseline sends what was recorded
+	Ledger      Ledger        `json:"ledger"`
+	Warnings    []string      `json:"warnings,omitempty"` // doubts a reader should know of
 }
 
 // Outcome returns the candidate's outcome; nil when there is no such candidate.
@@ -50,8 +56,21 @@ type Outcome struct {
 	Unfinished int                `json:"unfinished,omitzero"` // rows that were not finished when the run ended; in no other count
 	Metrics    map[string]Summary `json:"metrics"`
 	Usage      Usage              `json:"usage"`
+	Judging    *Usage             `json:"judging,omitzero"` // what judges took on its answers; it is not in Usage
+
+	// Classification has the classes of each metric that has any.
+	Classification map[string]*Classification `json:"classification,omitempty"`
+
+	Tools map[string]int `json:"tools,omitempty"` // its tool calls, by how they were answered: exact, canonical, stub, live, never_recorded
+
+	ToolErrors map[string]ToolErrors `json:"tool_errors,omitempty"` // of its tools that failed, by name
+
+	Transferred *Transfers     `json:"transferred,omitzero"` // answers to rated rows, by whether they equal the rated one; none in the recorded lane
+	Served      map[string]int `json:"served,omitempty"`     // answers by the model that served them, as the provider named it
+	Systems     map[string]int `json:"systems,omitempty"`    // answers by the fingerprint of the system that served them
 
 	PluginUse []PluginUse `json:"plugin_use,omitempty"` // what plugins did to its calls, in the order they first did it
+	Kept      int         `json:"kept,omitzero"`        // entries that plugins would have kept: on replay they go nowhere
 
 	Measured Measured `json:"-"`
 
@@ -60,15 +79,16 @@ type Outcome struct {
 
 // CandidateFacts say what a candidate is, in manifests and reports.
 type CandidateFacts struct {
-	Name           string      `json:"name"`
-	Program        string      `json:"program,omitempty"` // MODULE:NAME, or the name alone
-	ProgramVersion string      `json:"program_version,omitempty"`
-	Definition     string      `json:"definition,omitempty"` // hash of the program's definition: it also says what its version does not
-	Recorded       bool        `json:"recorded,omitzero"`    // the recorded lane
-	Outputs        string      `json:"outputs,omitempty"`    // hash of its recorded outputs, when they are not the rows' own
-	Model          *ModelRef   `json:"model,omitzero"`       // none in the recorded lane
-	Plugins        []PluginRef `json:"plugins,omitempty"`
-	Price          *Price      `json:"price,omitzero"`
+	Name           string          `json:"name"`
+	Program        string          `json:"program,omitempty"` // MODULE:NAME, or the name alone
+	ProgramVersion string          `json:"program_version,omitempty"`
+	Definition     string          `json:"definition,omitempty"` // hash of the program's definition: it also says what its version does not
+	Recorded       bool            `json:"recorded,omitzero"`    // the recorded lane
+	AA             bool            `json:"aa,omitzero"`          // the A/A lane: the baseline, asked again
+	Outputs        string          `json:"outputs,omitempty"`    // hash of its recorded outputs, when they are not the rows' own
+	Model          *ModelRef       `json:"model,omitzero"`       // none in the recorded lane
+	Plugins        []PluginRef     `json:"plugins,omitempty"`
+	Price          *pipeline.Price `json:"price,omitzero"`
 }
 
 // Summary is a metric over the finished rows. The answers to a row are averaged
@@ -92,16 +112,30 @@ type Usage struct {
 
 // Measured is what an outcome owes to the clock, the host and the schedule.
 type Measured struct {
-	Answers int      `json:"answers"`        // answers that came, failed ones included
-	Asked   int      `json:"asked"`          // of them, calls that were made; none in the recorded lane
-	Cached  int      `json:"cached"`         // of these, calls that a cache or a journal answered alone
-	Spent   *float64 `json:"spent,omitzero"` // cost of the other calls, where it is known
+	Answers int      `json:"answers"`           // answers that came, failed ones included
+	Asked   int      `json:"asked"`             // of them, calls that were made; none in the recorded lane
+	Cached  int      `json:"cached"`            // of these, calls that a cache or another run answered alone
+	FromRun int      `json:"from_run,omitzero"` // of them, those that another run answered
+	Resumed int      `json:"resumed,omitzero"`  // of the calls that are not cached, those that an earlier process of the run had asked
+	Spent   *float64 `json:"spent,omitzero"`    // what the run paid, all of its processes together, where it is known: without what was cached
 	Latency Latency  `json:"latency"`
+	Waited  float64  `json:"waited"`          // seconds in queues, limits and back-off, of all calls together
+	Retries int      `json:"retries"`         // tries that failed and were made again
+	Reused  Spent    `json:"reused,omitzero"` // what the cached calls took when they were asked
 }
 
-// Latency sums up the wall clock of the calls that were not cached, in seconds.
-// All is 0 when there were none.
+// What a latency is of: see [Latency].
+const (
+	OfWire = "wire"
+	OfCall = "call"
+)
+
+// Latency sums up, in seconds, what the wire took for the tries that answered a
+// call; where nobody measured that, the wall clock of the calls. It is without
+// cached calls, and of the wire also without those that got no answer. All is 0,
+// and Of is "", when there were none.
 type Latency struct {
+	Of     string  `json:"of,omitempty"` // OfWire or OfCall
 	N      int     `json:"n"`
 	Median float64 `json:"median"`
 	P95    float64 `json:"p95"`

@@ -31,6 +31,7 @@ func (f *fingerprint) add(row *datasets.Row) {
 	f.values("input", row.Inputs)
 	f.values("label", row.Labels)
 	f.values("recorded", row.Recorded)
+	f.steps(row.Steps)
 	f.values("meta", row.Meta)
 	if row.Weight != 0 {
 		f.item("weight", datasets.Float(row.Weight).JSON())
@@ -77,9 +78,13 @@ func (f *fingerprint) turns(name string, turns []datasets.Turn) {
 		f.item(name, t.Signature)
 		f.values("input", t.Inputs)
 		f.values("output", t.Outputs)
-		for _, step := range t.Steps {
-			f.item("step", step.Canonical())
-		}
+		f.steps(t.Steps)
+	}
+}
+
+func (f *fingerprint) steps(steps []datasets.Step) {
+	for _, step := range steps {
+		f.item("step", step.Canonical())
 	}
 }
 

@@ -63,6 +63,7 @@ func nested(t *testing.T, answer func(path string) *pipeline.Reply) Candidate {
 		"research": asking{withTool("research", "look"), 2},
 		"look":     asking{withTool("look", ""), 1},
 	}
+	c.Tools.Live = []string{"research", "look"}
 	return c
 }
 
@@ -70,7 +71,7 @@ func nested(t *testing.T, answer func(path string) *pipeline.Reply) Candidate {
 // inside, and what they took is in the row's result.
 func TestCallsInside(t *testing.T) {
 	cand := nested(t, func(string) *pipeline.Reply { return reply("fine") })
-	cand.Price = &Price{Input: 1e5, Output: 1e6} // a request of 10 and 2 tokens: 1 + 2
+	cand.Caller.LM.Price = &pipeline.Price{Input: 1e5, Output: 1e6} // a request of 10 and 2 tokens: 1 + 2
 	r := mustCreate(t, mustCheck(t, Plan{Rows: quiz(2), Metrics: []Metric{match{}}, Candidates: []Candidate{cand}}))
 	var results []Result
 	_, err := r.Evaluate(t.Context(), Options{Observe: func(res Result, _ *pipeline.Call) error {
@@ -140,7 +141,7 @@ func TestCallsInsideUnknown(t *testing.T) {
 			}
 			return one
 		})
-		cand.Price = &Price{Input: 1, Output: 1}
+		cand.Caller.LM.Price = &pipeline.Price{Input: 1, Output: 1}
 		_, err := Evaluate(t.Context(), Plan{Rows: quiz(1), Metrics: []Metric{match{}}, Candidates: []Candidate{cand}}, Options{
 			Observe: func(r Result, _ *pipeline.Call) error {
 				if (r.Usage.Output == nil) != c.unknown || (r.Cost == nil) != c.unknown || r.Cached != c.cached || *r.Usage.Input != 80 {

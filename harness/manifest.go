@@ -31,7 +31,7 @@ type Manifest struct {
 	SpecFile    string               `json:"spec_file,omitempty"` // where it was
 	Records     []string             `json:"records,omitempty"`   // the stores that rows came from; what a call's record says it saw is in there
 	Seed        uint64               `json:"seed"`
-	Tools       string               `json:"tools,omitempty"` // policy: recorded, stub or live
+	Tools       string               `json:"tools,omitempty"` // policy, in words
 	Evaluations []EvaluationManifest `json:"evaluations"`
 	Versions    map[string]string    `json:"versions,omitempty"` // of evalrun and of Go
 	Host        map[string]string    `json:"host,omitempty"`     // facts about where it ran
@@ -43,17 +43,21 @@ type EvaluationManifest struct {
 	Rows       RowCounts        `json:"rows"`
 	Candidates []CandidateFacts `json:"candidates"`
 	Baseline   string           `json:"baseline"`
+	Compare    string           `json:"compare,omitempty"` // what candidates are compared with, when it is not the baseline
 	Metrics    []string         `json:"metrics"`
+	Lower      []string         `json:"lower_is_better,omitempty"` // of the metrics, those of which less is better
+	Judges     []JudgeFacts     `json:"judges,omitempty"`          // of the metrics, those that ask a model
 	Repeats    int              `json:"repeats"`
 	Stats      stats.Options    `json:"stats,omitzero"`
+	Fidelity   *Fidelity        `json:"fidelity,omitzero"`
 	Warnings   []string         `json:"warnings,omitempty"`
 }
 
 // manifest is the plan's part.
 func (c *Checked) manifest() EvaluationManifest {
 	m := EvaluationManifest{
-		Name: c.plan.Name, Rows: c.rows, Baseline: c.plan.baseline(), Metrics: c.plan.metricNames(),
-		Repeats: c.plan.repeats(), Stats: c.plan.Stats, Warnings: c.warnings,
+		Name: c.plan.Name, Rows: c.rows, Baseline: c.plan.baseline(), Metrics: c.plan.metricNames(), Lower: c.plan.lowerIsBetter(),
+		Repeats: c.plan.repeats(), Stats: c.plan.Stats, Compare: c.plan.Compare, Fidelity: c.same, Warnings: c.warnings, Judges: c.plan.judgeFacts(),
 	}
 	for i := range c.plan.Candidates {
 		facts := c.plan.Candidates[i].facts()
@@ -66,8 +70,11 @@ func (c *Checked) manifest() EvaluationManifest {
 // blank is the evaluation before its results.
 func (m *EvaluationManifest) blank() *Evaluation {
 	e := &Evaluation{
-		Name: m.Name, Metrics: m.Metrics, Baseline: m.Baseline, Repeats: m.Repeats, Rows: m.Rows,
-		Warnings: append([]string(nil), m.Warnings...),
+		Name: m.Name, Metrics: m.Metrics, Lower: m.Lower, Baseline: m.Baseline, Repeats: m.Repeats, Rows: m.Rows,
+		Compare: m.Compare, Fidelity: m.Fidelity, Warnings: append([]string(nil), m.Warnings...),
+	}
+	for _, facts := range m.Judges {
+		e.Judges = append(e.Judges, JudgeReport{JudgeFacts: facts})
 	}
 	for _, facts := range m.Candidates {
 		e.Candidates = append(e.Candidates, &Outcome{CandidateFacts: facts})

@@ -11,7 +11,7 @@ import (
 // use.
 //
 // A metric is asked only about calls that have an answer. In the recorded lane
-// the call is made up from the row: it has the recorded outputs and no
+// the call is made up from the row: it has the recorded outputs and steps and no
 // exchanges, and no program when the candidate has none.
 //
 // An error means that this row could not be scored. It ends no run: the row has
@@ -19,6 +19,41 @@ import (
 type Metric interface {
 	Name() string // unique among the metrics of a plan
 	Score(ctx context.Context, row datasets.Row, call *pipeline.Call) (Score, error)
+}
+
+// Directed is a [Metric] that may say that less of it is better, as of seconds.
+// Its scores, means and differences stay what they are; decisions, the words of
+// reports and the counts of the added layer are turned round. A row without a
+// score, whose 0 would be the best there is, is left out of that layer.
+type Directed interface {
+	Metric
+	LowerIsBetter() bool
+}
+
+// Effort is a [Metric] of what an answer took, not of what it says. The harness
+// asks ScoreEffort in place of Score: only the result knows cost and the time on
+// the wire, of the calls made inside as well.
+type Effort interface {
+	Metric
+	ScoreEffort(row datasets.Row, took *Result) (Score, error)
+}
+
+// Classifier is a [Metric] whose answers fall in classes. The harness counts, for
+// each candidate, which class was answered where which was right: see
+// [Classification].
+type Classifier interface {
+	Metric
+
+	// Class names the class that is right for the row, "" when it is not known,
+	// and the one that the call answered, "" for none. call is nil when there is
+	// no answer.
+	Class(row datasets.Row, call *pipeline.Call) (expected, predicted string)
+}
+
+// lowerIsBetter reports whether less of a metric is better.
+func lowerIsBetter(m Metric) bool {
+	d, ok := m.(Directed)
+	return ok && d.LowerIsBetter()
 }
 
 // Score is what a metric gives a row: a finite number, or a reason why there is

@@ -11,6 +11,7 @@ import (
 	"evalrun/datasets"
 	"evalrun/harness/stats"
 	"evalrun/pipeline"
+	"evalrun/replay"
 )
 
 // Plan is one question: how good are these candidates on these rows? It is one
@@ -21,13 +22,25 @@ type Plan struct {
 	Rows       datasets.Source // what the candidates are asked
 	Intake     Intake          // where the rows came from
 	Candidates []Candidate     // what is compared
-	Baseline   string          // the candidate the others are compared with; "" for the first
+	Baseline   string          // the candidate that is in use, which the others are compared with; "" for the first
+	AA         bool            // ask the baseline a second time, as a candidate of its own: see [Noise]
+	Compare    string          // what candidates are compared with: one of the Compare constants; "" for the baseline
 	Metrics    []Metric        // the first one is the score
 	Repeats    int             // answers to each row from each candidate; 0 means 1
 
 	// Pair names the input or meta field by whose value rows are paired with
 	// those of other programs; "" pairs by the rows' ids.
 	Pair string
+
+	// Entries returns what reads the entries that plugins had kept in the row's
+	// conversation before its call: nil where nothing is known of them. It is safe
+	// for concurrent use.
+	Entries func(row *datasets.Row) (func(plugin, kind string) []pipeline.Entry, error)
+
+	// Records are the calls that the rows were made of, to say in what requests
+	// differ from those that were recorded; nil when they are not at hand. They
+	// are read when the plan is checked, and not later.
+	Records replay.Source
 
 	Stats stats.Options // of the comparisons with the baseline; Binary is found by looking
 }
@@ -61,9 +74,15 @@ type Candidate struct {
 	// field. nil where nothing was. For the recorded lane alone.
 	Outputs func(datasets.Row) datasets.Values
 
+	// Tools says what answers its program's tool calls. Those that run are found in
+	// the caller's Tools. The caller's Approve, where it has one, comes before
+	// this policy's.
+	Tools replay.ToolPolicy
+
 	Model   ModelRef    // which model and settings the caller has
 	Plugins []PluginRef // the plugins of every layer around it, in the order they run
-	Price   *Price      // what tokens cost; nil when it is not known
+
+	aa bool // the A/A lane
 }
 
 // ModelRef says which model a candidate asked. Answers depend on all of it.
@@ -81,25 +100,17 @@ type PluginRef struct {
 	Content string `json:"content,omitzero"` // hash of its file
 }
 
-// Price is what a million tokens cost, in the currency of the budget.
-type Price struct {
-	Input  float64 `json:"input"`
-	Output float64 `json:"output"`
-}
-
-// sane reports whether costs of this price are numbers.
-func (p *Price) sane() bool {
-	return p.Input >= 0 && p.Input <= 1e6 && p.Output >= 0 && p.Output <= 1e6
-}
-
 // Errors to tell apart with errors.Is. Their text is followed by what, where and
 // what to do.
 var (
-	ErrPlan   = errors.New("the plan cannot be carried out") // a mistake in the question
-	ErrRows   = errors.New("the rows cannot be used")        // the data is at fault: a row that cannot be read, an id that occurs twice
-	ErrNoRows = errors.New("no row was evaluated")           // never a success
-	ErrBusy   = errors.New("another process is carrying out this run")
-	ErrLedger = errors.New("the rows do not add up") // a row was lost, or counted twice
+	ErrPlan    = errors.New("the plan cannot be carried out") // a mistake in the question
+	ErrRows    = errors.New("the rows cannot be used")        // the data is at fault: a row that cannot be read, an id that occurs twice
+	ErrNoRows  = errors.New("no row was evaluated")           // never a success
+	ErrFailed  = errors.New("every answer failed")            // an ErrNoRows too: rows there were
+	ErrOutage  = errors.New("no model answered")              // an ErrNoRows too: every answer was lost to an outage
+	ErrTooMany = errors.New("too many rows failed")
+	ErrBusy    = errors.New("another process is carrying out this run")
+	ErrLedger  = errors.New("the rows do not add up") // a row was lost, or counted twice
 )
 
 func (p *Plan) repeats() int { return max(1, p.Repeats) }
@@ -115,6 +126,17 @@ func (p *Plan) metricNames() []string {
 	names := make([]string, len(p.Metrics))
 	for i, m := range p.Metrics {
 		names[i] = m.Name()
+	}
+	return names
+}
+
+// lowerIsBetter names the metrics of which less is better.
+func (p *Plan) lowerIsBetter() []string {
+	var names []string
+	for _, m := range p.Metrics {
+		if lowerIsBetter(m) {
+			names = append(names, m.Name())
+		}
 	}
 	return names
 }

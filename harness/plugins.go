@@ -17,7 +17,7 @@ type PluginAct struct {
 	Changed     bool // it changed something
 	Instruction bool // it replaced the instruction
 	Blocked     bool // it blocked a tool
-	Failed      bool // it failed, or what it asked for was refused: the call stopped
+	Failed      bool // it failed, or what it asked for was refused: the call stopped, or the tool it was to check was blocked
 }
 
 // PluginUse sums a plugin's acts at one hook over a candidate's answers.
@@ -28,7 +28,7 @@ type PluginUse struct {
 	Changed     int    `json:"changed"`               // calls it changed something of
 	Instruction int    `json:"instruction,omitempty"` // of them, calls whose instruction it replaced
 	Blocked     int    `json:"blocked,omitempty"`     // calls of which it blocked a tool
-	Failed      int    `json:"failed,omitempty"`      // calls that it stopped by failing
+	Failed      int    `json:"failed,omitempty"`      // calls at which it failed
 }
 
 // actsOf are what plugins did to a call, in the order they first did it.
@@ -45,6 +45,9 @@ func actsOf(call *pipeline.Call) []PluginAct {
 	for _, c := range call.Changes {
 		a := at(c.Plugin, c.Version, string(c.Hook))
 		a.Changed = true
+		// What is recorded without a version is not what the plugin asked for: it
+		// failed, and the tool was blocked.
+		a.Failed = a.Failed || c.Version == "" && c.Hook == pipeline.HookToolCall
 		for name := range c.Change.Members() {
 			a.Instruction = a.Instruction || name == "instruction"
 			a.Blocked = a.Blocked || name == "block"
@@ -98,18 +101,55 @@ func (t *tally) pluginDoubts() []string {
 		if l == base || base == nil || l.out.Recorded || base.out.Recorded {
 			continue
 		}
-		if only := difference(l.plugins, base.plugins); only != "" {
-			doubts = append(doubts, fmt.Sprintf("%s changed calls of %s and none of %s: the comparison is of the plugin as well", only, l.out.Name, base.out.Name))
+		for _, pair := range [][2]*lane{{l, base}, {base, l}} {
+			if only := difference(pair[0].plugins, pair[1].plugins); only != nil {
+				doubts = append(doubts, fmt.Sprintf("%s changed calls of %s and none of %s: the comparison is of %s as well",
+					pluginNames(only), pair[0].out.Name, pair[1].out.Name, thePlugin(only)))
+			}
 		}
-		if only := difference(base.plugins, l.plugins); only != "" {
-			doubts = append(doubts, fmt.Sprintf("%s changed calls of %s and none of %s: the comparison is of the plugin as well", only, base.out.Name, l.out.Name))
+		if others := namesakes(l, base); others != nil {
+			doubts = append(doubts, fmt.Sprintf("%s of %s and %s are not the same: the comparison is of %s as well",
+				pluginNames(others), l.out.Name, base.out.Name, thePlugin(others)))
 		}
 	}
 	return doubts
 }
 
+// namesakes names the plugins that changed calls of both and are others in one
+// than in the other: of another version, or from a file of other content.
+func namesakes(a, b *lane) []string {
+	var names []string
+	for _, u := range a.plugins {
+		used := func(v PluginUse) bool { return v.Plugin == u.Plugin && v.Changed > 0 }
+		if u.Changed > 0 && slices.ContainsFunc(b.plugins, used) && !slices.Contains(names, u.Plugin) && !slices.Equal(a.called(u.Plugin), b.called(u.Plugin)) {
+			names = append(names, u.Plugin)
+		}
+	}
+	return names
+}
+
+// called are the plugins of that name around the candidate, in their order; where
+// nobody said which those are, as what they did says.
+func (l *lane) called(name string) []PluginRef {
+	var refs []PluginRef
+	for _, ref := range l.out.Plugins {
+		if ref.Name == name {
+			refs = append(refs, ref)
+		}
+	}
+	if refs != nil {
+		return refs
+	}
+	for _, u := range l.plugins {
+		if ref := (PluginRef{Name: name, Version: u.Version}); u.Plugin == name && !slices.Contains(refs, ref) {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
 // difference names the plugins that changed calls of a and none of b.
-func difference(a, b []PluginUse) string {
+func difference(a, b []PluginUse) []string {
 	changed := func(uses []PluginUse, plugin string) bool {
 		return slices.ContainsFunc(uses, func(u PluginUse) bool { return u.Plugin == plugin && u.Changed > 0 })
 	}
@@ -119,8 +159,53 @@ func difference(a, b []PluginUse) string {
 			only = append(only, u.Plugin)
 		}
 	}
-	if only == nil {
-		return ""
+	return only
+}
+
+func thePlugin(names []string) string {
+	if len(names) > 1 {
+		return "the plugins"
 	}
-	return "the plugin " + strings.Join(only, ", ")
+	return "the plugin"
+}
+
+func pluginNames(names []string) string { return thePlugin(names) + " " + strings.Join(names, ", ") }
+
+// idlePlugins warns of plugins that can do nothing in a run: theirs are hooks of
+// conversations' turns, or none.
+func (p *Plan) idlePlugins() []string {
+	var doubts []string
+	seen := map[*pipeline.Plugin]bool{}
+	for i := range p.Candidates {
+		cand := &p.Candidates[i]
+		if cand.Recorded {
+			continue
+		}
+		for _, plugin := range slices.Concat(cand.Program.Plugins(), cand.Caller.Conversation.Plugins, cand.Caller.Process.Plugins) {
+			hooks := plugin.Describe().Hooks
+			if seen[plugin] || slices.ContainsFunc(hooks, ofCalls) {
+				continue
+			}
+			seen[plugin] = true
+			if len(hooks) == 0 {
+				doubts = append(doubts, fmt.Sprintf("the plugin %s has no handlers, so it does nothing", plugin.Name()))
+				continue
+			}
+			doubts = append(doubts, fmt.Sprintf("the plugin %s acts on turns only (%s); a run asks single calls, so it does nothing", plugin.Name(), joined(hooks)))
+		}
+	}
+	return doubts
+}
+
+// ofCalls reports whether a hook's handlers run in a single call.
+func ofCalls(h pipeline.Hook) bool {
+	return h != pipeline.HookTurnStart && h != pipeline.HookContext && h != pipeline.HookTurnEnd
+}
+
+func joined(hooks []pipeline.Hook) string {
+	names := make([]string, len(hooks))
+	for i, h := range hooks {
+		names[i] = string(h)
+	}
+	return strings.Join(names, ", ")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 
 	"evalrun/datasets"
@@ -26,29 +27,41 @@ type Result struct {
 	Answer  datasets.Value // the answer; no value when the call failed before one
 	Outputs datasets.Value // all outputs as an object, when there are more than the answer; else no value
 
-	Scores []Scored // in the order of the plan's metrics; empty when there is no answer
+	Scores  []Scored  // in the order of the plan's metrics; empty when there is no answer
+	Judged  []Judged  // what the plan's judges said, and took: that is in none of the numbers below
+	Classes []Classed // of the plan's classifiers, in order, where the right class is known; also when there is no answer
 
 	// Failed is why there is no answer, or not every score; nil when all is
 	// there.
 	Failed *Failed
 
 	Plugins []PluginAct  // what plugins did to the call
-	Tools   []ToolServed // the tool calls that were served from a record or a file, in order
+	Tools   []ToolServed // the tool calls that were answered or could not be, in order
 
-	// Transfer says that the answer equals the recorded one, so that what people
-	// said of that one holds of it: "exact" or "normalized"; "" when it differs.
+	// Kept is how many entries plugins would have kept in the conversation: on
+	// replay they go nowhere.
+	Kept int
+
+	// Transfer says whether the answer equals the one that was rated, so that what
+	// people said of that one holds of it: one of the Transfer constants; "" when
+	// there is no verdict, and in the recorded lane, whose verdict is its own.
 	Transfer string
 
 	// What the call took, the calls that its tools made included; Seconds are its
 	// own, in which all of that happened.
 	Requests    int            // requests that a model answered
 	Usage       pipeline.Usage // tokens of these; a count that is not known is nil
-	Cost        *float64       // price of these tokens; nil when it is not known
+	Cost        *float64       // price of these tokens, each at its model's price; nil when that is not known of all
 	Seconds     float64        // wall clock of the call
 	Latency     *float64       // what the wire took for the tries that answered, in seconds; nil when nobody measured it
+	Waited      float64        // in queues, limits and back-off before its tries, in seconds
+	Retries     int            // tries that failed and were made again
 	Model       string         // the model that served the last reply, as the provider says; "" unknown
 	System      string         // fingerprint of the system that served it; "" unknown
-	Cached      bool           // every reply came from a cache or a journal
+	Spent       *float64       // of Cost, what the run itself paid: without replies that were cached; nil when nothing is known to be
+	Cached      bool           // every reply was there before it was asked for: in a cache, or in another run
+	From        string         // where cached replies came from: cache, run (another run), or both with a comma; "" when none was cached
+	Resumed     bool           // nothing was asked in this process: every reply was cached, or in the run's own journal
 	RequestHash string         // of the call's first request; "" when a plugin replaced it, or none was made
 	Call        string         // the call's id; "" in the recorded lane, which makes none
 
@@ -63,10 +76,19 @@ type Scored struct {
 	Feedback string   // "" for none
 }
 
-// ToolServed is a tool call that was answered without running the tool.
+// Classed is a classifier's reading of an answer.
+type Classed struct {
+	Metric    string
+	Expected  string // the right class
+	Predicted string // the answered one; "" when there is none
+}
+
+// ToolServed is a tool call and how it was answered.
 type ToolServed struct {
 	Tool  string // its name
-	Match string // how the answer was found: "exact", "canonical", "stub"
+	Match string // "exact", "canonical", "stub", "live" or "never_recorded": see the Match constants of replay
+
+	Failed bool // it ran, and its result was an error
 }
 
 // Failed says why an answer failed, or why it could not be scored.
@@ -83,6 +105,9 @@ const (
 	TypeMetric  = "MetricError"
 )
 
+// outageClasses are failures of the service that was asked.
+var outageClasses = map[string]bool{"rate_limited": true, "server": true, "timeout": true}
+
 // lostClasses are failures that tell nothing of a candidate: the world around
 // it gave no answer.
 var lostClasses = map[string]bool{
@@ -96,18 +121,38 @@ func (r *Result) take(call *pipeline.Call, answer string) {
 	r.Call = call.ID
 	r.Seconds = call.Seconds
 	r.Cached = call.Cached()
+	r.Resumed = len(call.Exchanges) > 0
+	priced, paid := true, true // a part of a cost is no cost
+	from := map[pipeline.Origin]bool{}
 	for c := range within(call) {
 		for _, x := range c.Exchanges {
+			r.takeTries(&x)
+			r.Resumed = r.Resumed && x.Reply != nil && (x.Reply.Cached || x.Reply.From != pipeline.Asked)
 			if x.Reply != nil {
+				if x.Reply.Cached {
+					from[x.Reply.From] = true
+				} else {
+					paid = paid && x.Cost != nil
+					plus(&r.Spent, x.Cost)
+				}
 				r.Usage.Add(x.Reply.Usage, r.Requests == 0)
+				priced = priced && x.Cost != nil
+				plus(&r.Cost, x.Cost)
 				r.Requests++
-				r.Model, r.System = x.Reply.Model, x.Reply.System
 				if wire := x.Reply.Wire.Seconds(); wire > 0 {
 					plus(&r.Latency, &wire)
 				}
 			}
 		}
 		r.Cached = r.Cached && (len(c.Exchanges) == 0 || c.Cached())
+	}
+	r.Model, r.System = servedBy(call)
+	r.From = origins(from)
+	if !priced {
+		r.Cost = nil
+	}
+	if !paid {
+		r.Spent = nil
 	}
 	r.Plugins = actsOf(call)
 	if len(call.Exchanges) > 0 {
@@ -117,6 +162,34 @@ func (r *Result) take(call *pipeline.Call, answer string) {
 	if f := call.Failure; f != nil {
 		r.Failed = &Failed{Class: f.Class(), Type: f.Type, Code: f.Code, Message: plainMessage(f)}
 	}
+}
+
+// takeTries adds what came before an exchange's answer, or before its failure.
+func (r *Result) takeTries(x *pipeline.Exchange) {
+	var before []pipeline.Attempt
+	switch {
+	case x.Reply != nil:
+		before = x.Reply.Attempts
+		r.Waited += x.Reply.Waited.Seconds()
+	case x.Failure != nil:
+		before = x.Failure.Attempts
+	}
+	for _, a := range before {
+		r.Waited += a.Waited.Seconds()
+	}
+	r.Retries += len(before)
+}
+
+// origins lists where replies came from, sorted, with commas.
+func origins(from map[pipeline.Origin]bool) string {
+	var list []string
+	for o := range from {
+		if o != pipeline.Asked {
+			list = append(list, string(o))
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, ",")
 }
 
 // within yields a call and then the calls made inside it, each followed by those
@@ -163,16 +236,18 @@ func (r *Result) takeOutputs(outputs datasets.Values, answer string) {
 // maxScore is the largest score whose statistics are sure to be finite.
 const maxScore = 1e100
 
-// score asks every metric. The error is ctx's: then there is no result.
-func (r *Result) score(ctx context.Context, metrics []Metric, row datasets.Row, call *pipeline.Call) error {
+// score asks every metric; judge asks the one at a position that is a [Judge]. The
+// error is one that leaves no result: see endsRun.
+func (r *Result) score(ctx context.Context, metrics []Metric, row datasets.Row, call *pipeline.Call, judge func(at int) (Score, error)) error {
 	var wrong []string
+	class, kind := ClassJudge, TypeJudge // until another metric has no score
 	r.Scores = make([]Scored, len(metrics))
 	for i, m := range metrics {
 		s := &r.Scores[i]
 		s.Metric = m.Name()
-		score, err := scoreOf(ctx, m, row, call)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		score, err := scoreOf(ctx, m, row, call, r, func() (Score, error) { return judge(i) })
+		if ended := endsRun(ctx, err); ended != nil {
+			return ended
 		}
 		s.Feedback = score.Feedback
 		switch {
@@ -185,31 +260,32 @@ func (r *Result) score(ctx context.Context, metrics []Metric, row datasets.Row, 
 		default:
 			value := score.Value + 0 // -0 + 0 is 0
 			s.Value = &value
+			continue
+		}
+		if _, judged := m.(Judge); !judged {
+			class, kind = ClassMetric, TypeMetric
 		}
 	}
 	if wrong != nil {
-		r.Failed = &Failed{Class: ClassMetric, Type: TypeMetric, Message: strings.Join(wrong, "; ")}
+		r.Failed = &Failed{Class: class, Type: kind, Message: strings.Join(wrong, "; ")}
 	}
 	return nil
 }
 
 // scoreOf asks a metric. One that panics could not score the row.
-func scoreOf(ctx context.Context, m Metric, row datasets.Row, call *pipeline.Call) (s Score, err error) {
+func scoreOf(ctx context.Context, m Metric, row datasets.Row, call *pipeline.Call, r *Result, judge func() (Score, error)) (s Score, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("it panicked: %v", p)
 		}
 	}()
-	return m.Score(ctx, row, call)
-}
-
-// price sets the cost, when tokens and their price are known.
-func (r *Result) price(p *Price) {
-	if p == nil || r.Requests == 0 || r.Usage.Input == nil || r.Usage.Output == nil {
-		return
+	switch m := m.(type) {
+	case Effort:
+		return m.ScoreEffort(row, r)
+	case Judge:
+		return judge()
 	}
-	cost := (float64(*r.Usage.Input)*p.Input + float64(*r.Usage.Output)*p.Output) / 1e6
-	r.Cost = &cost
+	return m.Score(ctx, row, call)
 }
 
 // usageUnknown reports whether a model answered without saying what it took.

@@ -19,6 +19,7 @@ type rowCheck struct {
 	pairs      map[string]string // key → id
 	candidates []candidateCheck
 	weighted   int // rows with a weight
+	shaped     shaped
 }
 
 type candidateCheck struct {
@@ -66,6 +67,9 @@ func (c *Checked) checkRows() (kind, err error) {
 	if k.weighted > 0 {
 		c.warnings = append(c.warnings, fmt.Sprintf("%d of %d rows have a weight, and every row counts the same here", k.weighted, p.Rows.Len()))
 	}
+	if doubt := k.shaped.doubt(p); doubt != "" {
+		c.warnings = append(c.warnings, doubt)
+	}
 	c.rows.Fingerprint = k.print.sum()
 	return nil, nil
 }
@@ -97,6 +101,7 @@ func (k *rowCheck) row(i int, row *datasets.Row) (kind, err error) {
 	if row.Weight != 0 && row.Weight != 1 {
 		k.weighted++
 	}
+	k.shaped.look(row)
 	k.print.add(row)
 	return nil, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,10 @@ type Run struct {
 	Manifest Manifest
 	Again    bool // the folder was there: the run goes on, or is scored again
 
+	// InDoubt is how many requests earlier processes of the run had sent, and were
+	// killed before they knew what became of them. Evaluate finds out.
+	InDoubt int
+
 	lock    *flock.Flock // held until the run is carried out
 	plans   []*Checked   // nil when the run was opened to be read
 	process datasets.Value
@@ -49,7 +54,7 @@ type RunInfo struct {
 	SpecFile string   // its path
 	Records  []string // the stores that rows came from
 	Seed     uint64
-	Tools    string // policy: recorded, stub or live; "" means recorded
+	Tools    string // policy of every candidate, in words, with the hash of the file it names; "" means recorded
 	Versions map[string]string
 	Host     map[string]string
 	Process  datasets.Value // the process that calls, for every call's record; no value leaves it out
@@ -176,12 +181,13 @@ func (r *Run) Evaluate(ctx context.Context, o Options) ([]*Evaluation, error) {
 		return nil, err
 	}
 	defer calls.Close()
-	kept, err := r.openJournal()
+	kept, err := r.openJournal(o)
 	if err != nil {
 		return nil, err
 	}
 	if kept != nil {
 		defer kept.Close() // every answer was on disk before it was used
+		r.InDoubt = kept.InDoubt()
 	}
 
 	defer r.Close()
@@ -218,26 +224,22 @@ func (r *Run) clear() error {
 }
 
 // openJournal opens the run's journal and has every candidate ask through it.
-// Models whose replies can be had again at any time need none: without others
-// there is no journal.
-func (r *Run) openJournal() (*journal.Journal, error) {
+// Models whose replies can be had again at any time need none: without others,
+// and without tools that run, there is no journal.
+func (r *Run) openJournal(o Options) (*journal.Journal, error) {
 	asks := func(c *Candidate) bool { // a plugin may name another model
-		return c.Caller != nil && (!c.Caller.LM.Deterministic || c.Caller.Lookup != nil && len(c.Plugins) > 0)
+		return c.Caller != nil && (!c.Caller.LM.Deterministic || c.Caller.Lookup != nil && len(c.Plugins) > 0 || len(c.Tools.Live) > 0)
 	}
+	judges := func(c *pipeline.Caller) bool { return !c.LM.Deterministic || c.Lookup != nil }
 	if !slices.ContainsFunc(r.plans, func(c *Checked) bool {
-		return slices.ContainsFunc(c.plan.Candidates, func(c Candidate) bool { return asks(&c) })
+		return slices.ContainsFunc(c.plan.Candidates, func(c Candidate) bool { return asks(&c) }) ||
+			slices.ContainsFunc(slices.Collect(maps.Values(c.judges)), judges)
 	}) {
 		return nil, nil
 	}
-	j, err := journal.Open(filepath.Join(r.Dir, JournalDir))
+	j, err := journal.Open(filepath.Join(r.Dir, JournalDir), o.Past)
 	if err != nil {
 		return nil, err
-	}
-	through := func(lm pipeline.LM) pipeline.LM {
-		if !lm.Deterministic {
-			lm.Model = j.Model(lm.Model)
-		}
-		return lm
 	}
 	for i, c := range r.plans {
 		checked := *c
@@ -247,19 +249,39 @@ func (r *Run) openJournal() (*journal.Journal, error) {
 			if !asks(cand) {
 				continue
 			}
-			caller := *cand.Caller
-			caller.Journal, caller.LM = j, through(caller.LM)
-			if lookup := caller.Lookup; lookup != nil {
-				caller.Lookup = func(name string) (pipeline.LM, error) {
-					lm, err := lookup(name)
-					return through(lm), err
-				}
+			cand.Caller = journaled(cand.Caller, j)
+			if len(cand.Tools.Live) > 0 {
+				cand.Caller.Tools = j.Toolbox(cand.Caller.Tools)
 			}
-			cand.Caller = &caller
+		}
+		checked.judges = maps.Clone(c.judges)
+		for at, caller := range checked.judges {
+			if judges(caller) {
+				checked.judges[at] = journaled(caller, j)
+			}
 		}
 		r.plans[i] = &checked
 	}
 	return j, nil
+}
+
+// journaled is a caller that asks through a journal.
+func journaled(caller *pipeline.Caller, j *journal.Journal) *pipeline.Caller {
+	through := func(lm pipeline.LM) pipeline.LM {
+		if !lm.Deterministic {
+			lm.Model = j.Model(lm.Model)
+		}
+		return lm
+	}
+	c := *caller
+	c.Journal, c.LM = j, through(c.LM)
+	if lookup := c.Lookup; lookup != nil {
+		c.Lookup = func(name string) (pipeline.LM, error) {
+			lm, err := lookup(name)
+			return through(lm), err
+		}
+	}
+	return &c
 }
 
 // carryOut evaluates the plans, and gives every result to keep, until that

@@ -130,8 +130,8 @@ func TestRunGoesOn(t *testing.T) {
 	if a, b := asJSON(t, got), asJSON(t, want); a != b {
 		t.Errorf("the evaluation that went on is\n%s\nwant\n%s", a, b)
 	}
-	if m := got[0].Candidates[0].Measured; m.Cached == 0 || m.Cached >= m.Answers {
-		t.Errorf("%d of %d answers of a candidate are known from before, want some", m.Cached, m.Answers)
+	if m := got[0].Candidates[0].Measured; m.Cached != 0 || m.Resumed == 0 || m.Resumed >= m.Answers {
+		t.Errorf("%d of %d answers of a candidate are known from before, %d cached; want some, and none", m.Resumed, m.Answers, m.Cached)
 	}
 	if after := callIDs(t, r); len(after) != 40 || !slices.Equal(after[:len(ids)], ids) {
 		t.Errorf("calls were %v and are %v: those from before keep their ids", ids, after)

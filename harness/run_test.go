@@ -129,7 +129,7 @@ func mixed(t testing.TB, name string, n int) Plan {
 	tuned.Caller.Conversation = pipeline.Layer{Plugins: []*pipeline.Plugin{hint}}
 	tuned.Plugins = []PluginRef{{Name: "hint", Version: "1.0.0", Content: "sha256:1"}}
 	tuned.Model = ModelRef{Name: "fine", Provider: "fake", Settings: datasets.Values{"temperature": datasets.Float(0.5)}, Content: "sha256:1"}
-	tuned.Price = &Price{Input: 100_000, Output: 1_000_000} // an answer of 10 and 2 tokens: 1 + 2
+	tuned.Caller.LM.Price = &pipeline.Price{Input: 100_000, Output: 1_000_000} // an answer of 10 and 2 tokens: 1 + 2
 
 	graded := metricFunc{"graded", func(ctx context.Context, row datasets.Row, call *pipeline.Call) (Score, error) {
 		if kinds[row.ID] == 3 && call.Site.Repeat == 0 {
@@ -378,15 +378,15 @@ func checkLines(t *testing.T, results []Result) {
 		},
 		"r4 tuned 1": {
 			Pair: "q4", Conversation: "talk 1", Answer: datasets.Text("a4"), Scores: scores(&one, &one, ""),
-			Requests: 1, Usage: known, Cost: &three,
+			Requests: 1, Usage: known, Cost: &three, Spent: &three,
 			Plugins: []PluginAct{{Plugin: "hint", Version: "1.0.0", Hook: "request", Changed: true}},
 		},
 		"r1 tuned 1": {
 			Pair: "q1", Conversation: "talk 0", Answer: datasets.Text("a1"), Scores: scores(&one, &one, ""),
-			Requests: 1, Usage: known, Cost: &three, Cached: true,
+			Requests: 1, Usage: known, Cost: &three, Cached: true, Resumed: true,
 		},
 		"r2 tuned 0": {
-			Pair: "q2", Requests: 1, Usage: known, Cost: &three,
+			Pair: "q2", Requests: 1, Usage: known, Cost: &three, Spent: &three,
 			Failed: &Failed{Class: "unreadable", Type: "ReplyError", Code: "parse-missing"}, // in the reader's words
 		},
 		"r6 tuned 1": {
@@ -715,7 +715,7 @@ func TestIdentity(t *testing.T) {
 	base := identity(info, func(*Plan) {})
 	for name, change := range map[string]func(*Plan){
 		"metrics":  func(p *Plan) { p.Metrics = []Metric{match{}} },
-		"price":    func(p *Plan) { p.Candidates[1].Price = nil },
+		"price":    func(p *Plan) { p.Candidates[1].Caller.LM.Price = nil },
 		"baseline": func(p *Plan) { p.Baseline = "then" },
 		"intake":   func(p *Plan) { p.Intake = Intake{} },
 		"margin":   func(p *Plan) { p.Stats.Margin = 0.1 },

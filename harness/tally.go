@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"evalrun/harness/stats"
+	"evalrun/pipeline"
 )
 
 // A tally adds results up into an evaluation. A run that goes on and a run that
@@ -17,6 +18,8 @@ type tally struct {
 	stats stats.Options
 	lanes []*lane
 	lane  map[string]*lane // by the candidate's name
+
+	judges []*judged // of the evaluation's judges, in order
 
 	rows []rowKey
 	at   map[string]int // row id → position in rows
@@ -43,9 +46,16 @@ type lane struct {
 	sums    []float64 // of the answers' scores
 	lacking []bool    // some answer has no score
 
+	unjudged []bool // some answer has none because its judge gave none; empty without judges
+
 	usage   Usage
 	plugins []PluginUse
-	seconds []float64 // of calls that were not cached
+	failed  int                   // rows with an answer that failed
+	tools   map[string]int        // tool calls, by how they were answered
+	calls   map[string]ToolErrors // of each tool
+	classes map[Classed]int       // answers
+	wire    []float64             // of calls that were not cached, where it was measured
+	seconds []float64             // of calls that were not cached
 }
 
 type laneRow struct {
@@ -62,6 +72,9 @@ func newTally(eval *Evaluation, o stats.Options) *tally {
 		l := &lane{out: out}
 		t.lanes = append(t.lanes, l)
 		t.lane[out.Name] = l
+	}
+	for i := range eval.Judges {
+		t.judges = append(t.judges, &judged{facts: eval.Judges[i].JudgeFacts, table: map[string]*[2]int{}})
 	}
 	return t
 }
@@ -91,6 +104,11 @@ func (t *tally) check(r *Result) error {
 			return fmt.Errorf("%w: row %s of %s has scores of other metrics than the evaluation's", ErrLedger, r.Row, r.Candidate)
 		}
 	}
+	for _, k := range r.Judged {
+		if t.judge(k.Metric) == nil {
+			return fmt.Errorf("%w: row %s of %s has a verdict by %s, which is no judge of the evaluation", ErrLedger, r.Row, r.Candidate, k.Metric)
+		}
+	}
 	return nil
 }
 
@@ -106,6 +124,9 @@ func (t *tally) add(r *Result) {
 			for range t.eval.Metrics {
 				l.sums = append(l.sums, 0)
 				l.lacking = append(l.lacking, false)
+				if t.judges != nil {
+					l.unjudged = append(l.unjudged, false)
+				}
 			}
 		}
 	}
@@ -119,6 +140,7 @@ func (t *tally) add(r *Result) {
 		}
 		if row.class == "" {
 			row.class = r.Failed.Class
+			l.failed++
 		}
 		row.lost = row.lost || lostClasses[r.Failed.Class]
 	}
@@ -126,27 +148,72 @@ func (t *tally) add(r *Result) {
 	for j := range t.eval.Metrics {
 		if len(r.Scores) == 0 || r.Scores[j].Value == nil {
 			l.lacking[first+j] = true
+			if len(r.Scores) != 0 && t.judge(r.Scores[j].Metric) != nil {
+				l.unjudged[first+j] = true
+			}
 		} else {
 			l.sums[first+j] += *r.Scores[j].Value
 		}
 	}
+	for _, c := range r.Classes {
+		if l.classes == nil {
+			l.classes = map[Classed]int{}
+		}
+		l.classes[c]++
+	}
+	for i := range r.Judged {
+		k := &r.Judged[i]
+		t.judge(k.Metric).add(k)
+		if !k.Rated {
+			if l.out.Judging == nil {
+				l.out.Judging = &Usage{}
+			}
+			k.book(l.out.Judging)
+		}
+	}
 	l.measure(r)
+}
+
+// judge is the judge of a metric; nil when it has none.
+func (t *tally) judge(metric string) *judged {
+	for _, j := range t.judges {
+		if j.facts.Metric == metric {
+			return j
+		}
+	}
+	return nil
 }
 
 // measure adds up what an answer took.
 func (l *lane) measure(r *Result) {
 	m := &l.out.Measured
 	m.Answers++
+	m.Waited += r.Waited
+	m.Retries += r.Retries
 	if r.Call != "" {
 		m.Asked++
+		plus(&m.Spent, r.Spent)
 		if r.Cached {
 			m.Cached++
+			if r.From == string(pipeline.FromRun) {
+				m.FromRun++
+			}
+			m.Reused.Add(r.spent())
 		} else {
-			l.seconds = append(l.seconds, r.Seconds)
-			plus(&m.Spent, r.Cost)
+			if r.Resumed {
+				m.Resumed++ // its wall clock says nothing
+			} else {
+				l.seconds = append(l.seconds, r.Seconds)
+			}
+			if r.Latency != nil {
+				l.wire = append(l.wire, *r.Latency)
+			}
 		}
 	}
 	l.use(r.Plugins)
+	l.trace(r)
+	l.serve(r.Tools)
+	l.out.Kept += r.Kept
 	u := &l.usage
 	if r.usageUnknown() {
 		u.Unknown++
@@ -157,6 +224,22 @@ func (l *lane) measure(r *Result) {
 	plus(&u.CachedInputTokens, r.Usage.Cached)
 	plus(&u.ReasoningTokens, r.Usage.Reasoning)
 	plus(&u.Cost, r.Cost)
+}
+
+// spent is what the call's requests took, whoever was asked.
+func (r *Result) spent() Spent {
+	s := Spent{Requests: int64(r.Requests)}
+	if r.usageUnknown() {
+		s.Uncounted = s.Requests
+	} else if r.Requests > 0 {
+		s.Tokens = *r.Usage.Input + *r.Usage.Output
+	}
+	if r.Cost == nil || s.Uncounted > 0 {
+		s.Unknown = s.Requests
+	} else {
+		s.Money = *r.Cost
+	}
+	return s
 }
 
 // plus adds v, if it is known, to a sum that is nil until something is.
@@ -173,6 +256,9 @@ func plus[T int64 | float64](sum **T, v *T) {
 // finish computes the evaluation from what was added.
 func (t *tally) finish() (*Evaluation, error) {
 	e := t.eval
+	if err := t.finishJudges(); err != nil {
+		return e, err
+	}
 	for _, l := range t.lanes {
 		if err := t.finishLane(l); err != nil {
 			return e, err
@@ -183,18 +269,23 @@ func (t *tally) finish() (*Evaluation, error) {
 		return e, err
 	}
 	e.Warnings = append(e.Warnings, t.pluginDoubts()...)
+	e.Warnings = append(e.Warnings, t.toolDoubts()...)
+	e.Warnings = append(e.Warnings, t.servedDoubts()...)
 	if w := t.conversations(); w != "" {
 		e.Warnings = append(e.Warnings, w)
 	}
-	return e, e.compare(t.stats)
+	if err := e.compare(t.stats); err != nil {
+		return e, err
+	}
+	return e, e.noise(t.stats)
 }
 
 // finishLane turns sums into means and means into an outcome.
 func (t *tally) finishLane(l *lane) error {
 	out, k := l.out, len(t.eval.Metrics)
 	out.scores = &scoreTable{
-		metrics: t.eval.Metrics, fingerprint: t.eval.Rows.Fingerprint, field: t.eval.Rows.Pair,
-		by: make([][]float64, k),
+		metrics: t.eval.Metrics, lower: t.eval.Lower, trends: t.eval.trends(), fingerprint: t.eval.Rows.Fingerprint, field: t.eval.Rows.Pair,
+		by: make([][]float64, k), lacks: make([][]bool, k), unjudged: make([][]bool, k),
 	}
 	lacking := make([]int, k)
 	out.Failures = map[string]int{}
@@ -210,6 +301,10 @@ func (t *tally) finishLane(l *lane) error {
 		out.scores.lost = append(out.scores.lost, row.lost)
 		for j := range k {
 			out.scores.by[j] = append(out.scores.by[j], l.sums[i*k+j]/float64(row.answers))
+			out.scores.lacks[j] = append(out.scores.lacks[j], l.lacking[i*k+j])
+			if l.unjudged != nil {
+				out.scores.unjudged[j] = append(out.scores.unjudged[j], l.unjudged[i*k+j])
+			}
 			if l.lacking[i*k+j] {
 				lacking[j]++
 			}
@@ -225,8 +320,12 @@ func (t *tally) finishLane(l *lane) error {
 		}
 		out.Metrics[name] = Summary{interval, lacking[j]}
 	}
-	out.Usage, out.PluginUse = l.usage, l.plugins
-	out.Measured.Latency = latency(l.seconds)
+	out.Classification = classifications(t.eval.Metrics, l.classes)
+	out.Usage, out.PluginUse, out.Tools, out.ToolErrors = l.usage, l.plugins, l.tools, l.toolErrors()
+	out.Measured.Latency = latency(OfCall, l.seconds)
+	if len(l.wire) > 0 {
+		out.Measured.Latency = latency(OfWire, l.wire)
+	}
 	return nil
 }
 
@@ -270,14 +369,14 @@ func (t *tally) conversations() string {
 	return fmt.Sprintf("%d of the rows come from %d conversations that have several: they depend on each other, and the ranges, which take rows as independent, are too narrow", rows, shared)
 }
 
-// latency sums up seconds, which it sorts. Quantiles are values that were seen:
+// latency sums up seconds of that kind, which it sorts. Quantiles are values that were seen:
 // the smallest that so large a share does not exceed.
-func latency(seconds []float64) Latency {
+func latency(of string, seconds []float64) Latency {
 	n := len(seconds)
-	l := Latency{N: n}
 	if n == 0 {
-		return l
+		return Latency{}
 	}
+	l := Latency{Of: of, N: n}
 	for _, s := range seconds {
 		l.Total += s
 	}
@@ -290,7 +389,29 @@ func latency(seconds []float64) Latency {
 
 // anyEvaluated reports whether some candidate answered some row.
 func (t *tally) anyEvaluated() bool {
-	return slices.ContainsFunc(t.lanes, func(l *lane) bool { return l.out.N > l.out.Failed })
+	return slices.ContainsFunc(t.lanes, func(l *lane) bool {
+		if l.out.N > l.out.Failed {
+			return true
+		}
+		for _, m := range l.out.Metrics {
+			if m.N > m.Failed { // another metric gave no number
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// onlyOutages reports whether every failed row was lost to an outage.
+func (t *tally) onlyOutages() bool {
+	for _, l := range t.lanes {
+		for class := range l.out.Failures {
+			if !outageClasses[class] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // failures counts failed rows by class, over all candidates.

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"evalrun/datasets"
+	"evalrun/internal/conf"
+	"evalrun/internal/par"
 )
 
 // Caller asks programs in one environment: a model, the host's own plugins, a
@@ -23,7 +26,9 @@ type Caller struct {
 	Approve      Decide                        // answers in a person's place where a call outside a conversation would ask one; nil refuses such a call
 	MaxSteps     int                           // how many requests a call with tools may make, those about an unreadable reply apart; 0 means 8
 	Facts        *Facts                        // what the models can do; nil means ProbeFacts
-	Timeout      time.Duration                 // of a call; one that takes longer fails; 0 is none
+	Timeout      time.Duration                 // of a call, without what it waits for its turn; one that takes longer fails; 0 is none
+	HandlerTime  time.Duration                 // of a plugin's handler; one that looks at its context and takes longer fails; 0 means 30 s
+	Warn         func(text string)             // is told what a call does not end for and a person should know; may be nil
 	Retries      int                           // further requests after a reply that could not be read; a deterministic LM gets none
 	Journal      Journal                       // nil when nothing is to be remembered
 	Now          func() time.Time              // the clock
@@ -75,6 +80,7 @@ type shaped struct {
 	lm          LM
 	settings    datasets.Values
 	tools       []string
+	handlings   handlings
 }
 
 // Ask asks p and returns the finished call. There is an error only when the
@@ -85,6 +91,9 @@ type shaped struct {
 // let before_call handlers shape the call, refuse a shape that cannot reach the
 // model, render, let request handlers replace the request, ask, read.
 func (c *Caller) Ask(ctx context.Context, p *Program, in Ask) (*Call, error) {
+	if c.Now == nil || c.NewID == nil || c.LM.Model == nil && c.LM.Name == "" {
+		return nil, &Fatal{Err: errors.New("a Caller needs a model (LM), a clock (Now) and a source of ids (NewID)")}
+	}
 	if in.Tools != nil || in.Approve != nil {
 		own := *c
 		if in.Tools != nil {
@@ -136,13 +145,16 @@ func (c *Caller) within(ctx context.Context, call *Call, in Ask) error {
 	if c.Timeout == 0 {
 		return c.ask(ctx, call, in)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, Failf(TypeTimeout, "", "no answer within %s", c.Timeout))
-	defer cancel()
-	err := c.ask(ctx, call, in)
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
+	ctx, watch := par.Timed(ctx, c.Timeout, Failf(TypeTimeout, "", "no answer within %s", c.Timeout), c.Now)
+	defer watch.Stop()
+	err := c.ask(pausable(ctx, watch.Pause), call, in)
+	if err == nil || ctx.Err() == nil {
+		return err
 	}
-	return err
+	if f, ok := errors.AsType[*Failure](err); ok && f.Code == "plugin-failed" {
+		return f // it was at work when the time was over
+	}
+	return context.Cause(ctx)
 }
 
 func (c *Caller) ask(ctx context.Context, call *Call, in Ask) error {
@@ -195,10 +207,12 @@ func (c *Caller) beforeCall(ctx context.Context, plugins []*Plugin, s *shaped, c
 			}
 			if turn := in.turn(); turn != nil {
 				event.Conversation, event.Turn = turn.Conversation, turn.Turn
+			} else {
+				event.Conversation = in.Context.Conversation // of a call that is asked again
 			}
-			change, err := handle(ctx, event)
-			if err != nil {
-				return p.handlerFailed(HookBeforeCall, err)
+			change, err := handle(s.handlings.begin(ctx, c.HandlerTime), event)
+			if err = s.handlings.end(err); err != nil {
+				return p.handlerFailed(ctx, HookBeforeCall, err)
 			}
 			if change == nil || len(change.fields()) == 0 {
 				continue
@@ -233,6 +247,9 @@ func (c *Caller) apply(s *shaped, p *Plugin, change *Change) *Failure {
 	}
 	for _, name := range change.Settings.Names() {
 		if !slices.Contains(modelSettings, name) {
+			if near := conf.Suggest(name, modelSettings); near != "" {
+				return p.failf("plugin-change", "%q is not a model's setting; did you mean %q? There are %s", name, near, strings.Join(modelSettings, ", "))
+			}
 			return p.failf("plugin-change", "%q is not a model's setting; those are %s", name, strings.Join(modelSettings, ", "))
 		}
 	}
@@ -320,19 +337,22 @@ func (s *shaped) rendering(shown datasets.Context, facts Facts) Rendering {
 }
 
 // replaceRequest runs the request handlers in order.
-func replaceRequest(ctx context.Context, plugins []*Plugin, s *shaped, path string, req *Request) (*Request, []Applied, error) {
+func (c *Caller) replaceRequest(ctx context.Context, plugins []*Plugin, s *shaped, path string, req *Request) (*Request, []Applied, error) {
 	var changes []Applied
 	for _, p := range plugins {
 		for _, handle := range p.request {
-			next, err := handle(ctx, &RequestEvent{Request: req.Clone(), Function: s.program.Name(), Path: path})
-			if err != nil {
-				return nil, nil, p.handlerFailed(HookRequest, err)
+			next, err := handle(s.handlings.begin(ctx, c.HandlerTime), &RequestEvent{Request: req.Clone(), Function: s.program.Name(), Path: path})
+			if err = s.handlings.end(err); err != nil {
+				return nil, nil, p.handlerFailed(ctx, HookRequest, err)
 			}
 			if next == nil {
 				continue
 			}
 			if f := next.check(p); f != nil {
 				return nil, nil, f
+			}
+			if bytes.Equal(next.Canonical(next.Model), req.Canonical(req.Model)) {
+				continue // the request it was given
 			}
 			// The handler keeps its pointer; what is sent must not change under us.
 			site := req.Site
@@ -346,11 +366,25 @@ func replaceRequest(ctx context.Context, plugins []*Plugin, s *shaped, path stri
 
 // check refuses a replacement that is no request.
 func (r *Request) check(p *Plugin) *Failure {
-	if len(r.Messages) > 0 && r.Model != "" {
-		return nil
+	f := p.checkValues("the setting", r.Config)
+	if len(r.Messages) == 0 || r.Model == "" {
+		f = p.failf("plugin-change", "the replacement is not a request: it needs a model and at least one message")
 	}
-	f := p.failf("plugin-change", "the replacement is not a request: it needs a model and at least one message")
-	f.Hook = HookRequest
+	for _, m := range r.Messages {
+		for _, part := range m.Parts {
+			if f == nil && !part.Raw.IsZero() {
+				f = p.checkValue("a part of a message", part.Raw)
+			}
+		}
+	}
+	for _, t := range r.Tools {
+		if f == nil && !t.Parameters.IsZero() {
+			f = p.checkValue("the parameters of the tool "+t.Name, t.Parameters)
+		}
+	}
+	if f != nil {
+		f.Hook = HookRequest
+	}
 	return f
 }
 
@@ -365,7 +399,7 @@ func (c *Caller) exchange(ctx context.Context, lm LM, call *Call, req *Request, 
 	var reply *Reply
 	var err error
 	if log == nil {
-		reply, err = lm.Model.Generate(ctx, req)
+		reply, err = generate(ctx, lm.Model, req)
 	} else {
 		reply, err = logged(ctx, lm.Model, req, log)
 	}
@@ -375,7 +409,7 @@ func (c *Caller) exchange(ctx context.Context, lm LM, call *Call, req *Request, 
 		call.Exchanges = append(call.Exchanges, x)
 		return nil, err
 	}
-	x.Reply = reply
+	x.Reply, x.Cost = reply, lm.Price.Cost(reply.Usage)
 	call.Exchanges = append(call.Exchanges, x)
 	call.Model = lm.Name
 	if reply.Model != "" {
@@ -392,18 +426,49 @@ func logged(ctx context.Context, model Model, req *Request, log TurnLog) (*Reply
 		reply.Cached = true
 		return &reply, nil
 	}
-	reply, err := model.Generate(ctx, req)
+	reply, err := generate(ctx, model, req)
 	if err != nil {
 		return nil, err
 	}
 	return reply, log.KeepReply(key, reply)
 }
 
+// generate asks the model. Where it called a tool with an input that no record can
+// hold, the input is the text that it is: the tool refuses that in words that the
+// model is told, and can mend.
+func generate(ctx context.Context, model Model, req *Request) (*Reply, error) {
+	reply, err := model.Generate(ctx, req)
+	if err != nil || !slices.ContainsFunc(reply.Calls, func(c ToolCall) bool { return !recordable(c.Input) }) {
+		return reply, err
+	}
+	own := *reply // the model may give the same reply again
+	own.Calls = slices.Clone(reply.Calls)
+	for i, c := range own.Calls {
+		if !recordable(c.Input) {
+			own.Calls[i].Input = datasets.Text(c.Input.JSON())
+		}
+	}
+	if !recordable(own.Response) { // it has them too
+		own.Response = datasets.Text(own.Response.JSON())
+	}
+	return &own, nil
+}
+
+// recordable reports whether a value can stand inside a record, with some room for
+// what is around it there.
+func recordable(v datasets.Value) bool {
+	const room = 16
+	_, err := datasets.ParseValue(strings.Repeat("[", room) + v.JSON() + strings.Repeat("]", room))
+	return err == nil
+}
+
 // handlerFailed is the failure of a handler that raised. A Failure passes
-// unchanged; any other error is plugin-failed: the change it was meant to make
-// did not happen, and the call must not go on as if it had.
-func (p *Plugin) handlerFailed(hook Hook, err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+// unchanged, and so does the end of the call's own context ctx; any other error,
+// that of a shorter time which the handler gave itself too, is plugin-failed: the
+// change it was meant to make did not happen, and the call must not go on as if
+// it had.
+func (p *Plugin) handlerFailed(ctx context.Context, hook Hook, err error) error {
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		return err
 	}
 	if fatal, ok := errors.AsType[*Fatal](err); ok {

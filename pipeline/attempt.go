@@ -14,6 +14,12 @@ import (
 // errStopped is why a turn's context ended when somebody stopped the turn.
 var errStopped = errors.New("the turn was stopped")
 
+// turnAttempt is an attempt at a turn.
+type turnAttempt struct {
+	turn    string
+	attempt int
+}
+
 // attempt answers a turn that is recorded and ours, and records its end. The
 // changes are those of its turn_start and context handlers, which belong to its
 // call's record the first time.
@@ -32,25 +38,32 @@ func (c *Conversation) attempt(ctx context.Context, id string, attempt int, o Tu
 		}
 	}
 
-	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, turnKey{}, runningTurn{c, id}))
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c.mu.Lock()
-	c.running[id] = cancel
+	c.running[turnAttempt{id, attempt}] = cancel
 	c.mu.Unlock()
 	stopRenewing := par.Go(lasting, func(ctx context.Context) { c.renew(ctx, id, attempt, cancel) })
-	defer stopRenewing() // should the call panic
+	defer func() {
+		stopRenewing()
+		c.mu.Lock()
+		delete(c.running, turnAttempt{id, attempt})
+		c.mu.Unlock()
+	}()
 	caller := *c.caller
 	caller.Journal = journal
-	call, err := caller.Ask(ctx, c.program, in)
-	stopRenewing()
-	c.mu.Lock()
-	delete(c.running, id)
-	c.mu.Unlock()
+	call, err := caller.Ask(context.WithValue(ctx, turnKey{}, runningTurn{c, id}), c.program, in)
 
 	cause := context.Cause(ctx)
 	if err != nil {
 		if fatal, ok := errors.AsType[*Fatal](err); ok || cause == nil {
-			return nil, cmp.Or[error](fatal, err)
+			// Nobody goes on with the turn here; whoever can need not wait for the
+			// lease to run out. What ended the call may be the store itself.
+			_, _ = c.release(lasting, ending{turn: id, attempt: attempt, stopRenewing: stopRenewing}, func() (*Turn, error) { return nil, nil })
+			if ok {
+				err = fatal
+			}
+			return nil, err
 		}
 		if isLost(cause) {
 			return nil, cause
@@ -68,7 +81,7 @@ func (c *Conversation) attempt(ctx context.Context, id string, attempt int, o Tu
 		around.asked++
 		around.mu.Unlock()
 	}
-	t, endErr := c.end(lasting, ending{id, attempt, call, cause != nil})
+	t, endErr := c.end(ctx, ending{id, attempt, call, cause != nil, stopRenewing})
 	if errors.Is(cause, errStopped) {
 		err = nil // it is what somebody asked for
 	}
@@ -122,27 +135,32 @@ func (c *Conversation) lease(id string, attempt int) *record {
 	return &record{Kind: "lease", Turn: id, Holder: c.holder, Until: timeText(c.caller.Now().Add(leaseFor)), Attempt: attempt}
 }
 
-// renew renews a turn's lease until ctx ends. It ends the turn when somebody
-// stopped it or took it over, or when the lease ran out because the store could
-// not be written to: another process may then have it.
+// renew renews a turn's lease until ctx ends: until the turn's end is recorded, or
+// its lease is given back. It ends the asking when somebody stopped the turn or
+// took it over, or when the lease ran out because the store could not be written
+// to: another process may then have it.
 func (c *Conversation) renew(ctx context.Context, id string, attempt int, end context.CancelCauseFunc) {
 	until := c.caller.Now().Add(leaseFor)
 	for wait(ctx, renewEvery) == nil {
+		stopping := false
 		err := c.append(ctx, func(h *history) (*record, error) {
-			switch t := h.turns[id]; {
+			t := h.turns[id]
+			stopping = t.stopping
+			switch {
 			case !t.held(c.holder, attempt):
 				return nil, turnLost(id)
-			case t.stopping:
-				return nil, errStopped
 			case len(t.waits) > 0: // it waits for a person now, who needs no lease
 				return nil, nil
 			}
 			return c.lease(id, attempt), nil
 		})
+		if stopping {
+			end(errStopped) // it is ours until that is recorded
+		}
 		switch f, _ := errors.AsType[*Failure](err); {
 		case err == nil:
 			until = c.caller.Now().Add(leaseFor)
-		case errors.Is(err, errStopped), f != nil:
+		case f != nil:
 			end(err)
 			return
 		case !c.caller.Now().Before(until):
@@ -158,11 +176,15 @@ type ending struct {
 	attempt int
 	call    *Call
 	stopped bool // its context ended before it was answered
+
+	stopRenewing func() // its lease; may be called again
 }
 
-// end runs the turn_end handlers and records the turn's end. A turn that waits
-// for a person, or whose tools are in doubt, has not ended.
-func (c *Conversation) end(ctx context.Context, p ending) (*Turn, error) {
+// end runs the turn_end handlers and records the turn's end, whether asking is
+// over or not. A turn that waits for a person, or whose tools are in doubt, has
+// not ended.
+func (c *Conversation) end(asking context.Context, p ending) (*Turn, error) {
+	ctx := context.WithoutCancel(asking)
 	call := p.call
 	result := func() (*Turn, error) {
 		t, err := c.Turn(ctx, p.turn)
@@ -184,11 +206,11 @@ func (c *Conversation) end(ctx context.Context, p ending) (*Turn, error) {
 			return nil, f
 		case f.Code == "turn-waiting" && c.waits(p.turn):
 			return result()
-		case f.Code == "turn-unfinished":
+		case f.Code == "turn-waiting", f.Code == "turn-unfinished": // of a turn inside this one, or of our own tools
 			return c.release(ctx, p, result)
 		}
 	}
-	if err := c.turnEnd(ctx, p.turn, state, call.Outputs); err != nil {
+	if err := c.turnEnd(asking, p.turn, state, call.Outputs); err != nil {
 		return nil, err
 	}
 	r := &record{
@@ -225,6 +247,7 @@ func (c *Conversation) waits(turn string) bool {
 
 // release gives the turn's lease back, so that it is interrupted at once.
 func (c *Conversation) release(ctx context.Context, p ending, result func() (*Turn, error)) (*Turn, error) {
+	p.stopRenewing()
 	err := c.append(ctx, func(h *history) (*record, error) {
 		if !h.turns[p.turn].held(c.holder, p.attempt) {
 			return nil, turnLost(p.turn)
@@ -247,9 +270,15 @@ func recordSaw(saw []Saw) []sawRecord {
 	return list
 }
 
-// turnEnd tells the turn_end handlers. They only hear: one that fails is warned
-// of, once for each plugin and type of error, and changes nothing.
-func (c *Conversation) turnEnd(ctx context.Context, id string, state TurnState, outputs datasets.Values) error {
+// turnEnd tells the turn_end handlers, which are given the time that the asking
+// has left, or, when it was over before, the time of a handler. They only hear:
+// one that fails is warned of, once for each plugin and type of error, and changes
+// nothing.
+func (c *Conversation) turnEnd(asking context.Context, id string, state TurnState, outputs datasets.Values) error {
+	ctx := context.WithoutCancel(asking)
+	if asking.Err() != nil {
+		asking = ctx
+	}
 	plugins := Order(c.caller.layers(ctx, c.program))
 	if !slices.ContainsFunc(plugins, func(p *Plugin) bool { return len(p.turnEnd) > 0 }) {
 		return nil
@@ -272,13 +301,14 @@ func (c *Conversation) turnEnd(ctx context.Context, id string, state TurnState, 
 		return err
 	}
 	book := &turnNotes{c: c, ctx: ctx, branch: id, turn: id}
+	var handlings handlings
 	for _, p := range plugins {
 		for _, handle := range p.turnEnd {
-			err := handle(ctx, &TurnEndEvent{
+			err := handle(handlings.begin(asking, c.caller.HandlerTime), &TurnEndEvent{
 				Turn: id, State: state, Conversation: c.id, Parent: parent,
 				notes: notes{book, p.name}, inputs: inputs, outputs: outputs, turns: shown,
 			})
-			if err != nil {
+			if err = handlings.end(err); err != nil {
 				c.warnOnce(p, err)
 			}
 		}

@@ -43,7 +43,8 @@ type Exchange struct {
 	Failure  *Failure
 	Started  time.Time
 	Seconds  float64
-	Replaced bool // a request handler replaced the request
+	Cost     *float64 // price of the reply's tokens; nil when it is not known
+	Replaced bool     // a request handler replaced the request
 }
 
 // Replayable reports whether the call's requests could be built again: no
@@ -71,8 +72,8 @@ func (c *Call) Usage() Usage {
 	return u
 }
 
-// Cached reports whether the call asked something and every answer came from a
-// cache or a journal.
+// Cached reports whether the call asked something and every answer was there
+// before: see [Reply.Cached].
 func (c *Call) Cached() bool {
 	for _, x := range c.Exchanges {
 		if x.Reply == nil || !x.Reply.Cached {

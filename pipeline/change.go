@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -60,7 +62,8 @@ var taken = map[Hook][]string{
 	HookToolResult: {"output"},
 }
 
-// check refuses fields the hook does not take, naming them.
+// check refuses fields the hook does not take, naming them, and values that are
+// none.
 func (c *Change) check(p *Plugin, hook Hook) *Failure {
 	var wrong []string
 	for _, name := range c.fields() {
@@ -68,12 +71,40 @@ func (c *Change) check(p *Plugin, hook Hook) *Failure {
 			wrong = append(wrong, name)
 		}
 	}
-	if wrong == nil {
-		return nil
+	var f *Failure
+	if wrong != nil {
+		f = p.failf("plugin-change", "%s does not take %s; it takes %s", hook, strings.Join(wrong, ", "), strings.Join(taken[hook], ", "))
+	} else {
+		f = cmp.Or(p.checkValues("the setting", c.Settings), p.checkValues("the input", c.Inputs))
 	}
-	f := p.failf("plugin-change", "%s does not take %s; it takes %s", hook, strings.Join(wrong, ", "), strings.Join(taken[hook], ", "))
-	f.Hook = hook
+	if f == nil && !c.Without.IsZero() {
+		f = p.checkValue("without", c.Without)
+	}
+	if f != nil {
+		f.Hook = hook
+	}
 	return f
+}
+
+// checkValues refuses values that a change or a request gives by name and that
+// are no JSON.
+func (p *Plugin) checkValues(what string, vs datasets.Values) *Failure {
+	for _, name := range vs.Names() {
+		if f := p.checkValue(fmt.Sprintf("%s %q", what, name), vs[name]); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+func (p *Plugin) checkValue(what string, v datasets.Value) *Failure {
+	if v.IsZero() {
+		return p.failf("plugin-change", "%s has no value", what)
+	}
+	if _, err := datasets.ParseValue(v.JSON()); err != nil {
+		return p.failf("plugin-change", "%s: %v", what, err)
+	}
+	return nil
 }
 
 // Applied is one change that was made to a call, as records keep it.

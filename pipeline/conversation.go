@@ -36,8 +36,9 @@ type Conversation struct {
 
 	mu      sync.Mutex // guards all below; never held while a handler or a model is asked
 	h       *history
-	running map[string]context.CancelCauseFunc // our own turns at work
+	running map[turnAttempt]context.CancelCauseFunc // our own turns at work
 	warned  map[string]bool
+	queue   []*SendOptions // of those who have yet to begin a turn, in the order they came
 }
 
 // ConversationOptions say how a conversation's turns are asked. The zero value
@@ -60,7 +61,7 @@ func (c *Caller) Converse(p *Program, id string, store Store, o ConversationOpti
 	}
 	return &Conversation{
 		caller: c, program: p, id: id, store: store, o: o, holder: c.NewID(),
-		h: newHistory(), running: map[string]context.CancelCauseFunc{}, warned: map[string]bool{},
+		h: newHistory(), running: map[turnAttempt]context.CancelCauseFunc{}, warned: map[string]bool{},
 	}, nil
 }
 
@@ -75,7 +76,7 @@ type Busy int
 
 // What to do about a turn that has not ended.
 const (
-	BusyQueue  Busy = iota // wait until it has
+	BusyQueue  Busy = iota // wait until it has; who waits in one Conversation, first come, first served
 	BusyRefuse             // refuse: conversation-busy
 	BusyBranch             // continue its nearest ancestor that is done
 )

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -820,5 +821,58 @@ func TestSignatureChanged(t *testing.T) {
 	}
 	if n := len(recordsOf(t, store, "program")); n != 2 {
 		t.Errorf("%d programs on record", n)
+	}
+}
+
+// TestQueueInOrder: who waits for the same turn goes on in the order they came.
+func TestQueueInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		chat := converse(t, talker("a", lateModel{&model{answer: echo}, 3 * time.Second}), pipeline.NewMemoryStore(), pipeline.ConversationOptions{})
+		var all sync.WaitGroup
+		for i := range 6 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 70 * time.Millisecond)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if i == 2 { // one gives up, and holds up nobody
+					time.AfterFunc(time.Second, cancel)
+				}
+				_, err := chat.Send(ctx, message(fmt.Sprint(i)), pipeline.SendOptions{})
+				if (err != nil) != (i == 2) {
+					t.Errorf("%d: %v", i, err)
+				}
+			})
+		}
+		all.Wait()
+		turns, err := chat.Turns(t.Context())
+		var order []string
+		for _, turn := range turns {
+			order = append(order, turn.Inputs["message"].String())
+		}
+		if got := strings.Join(order, " "); err != nil || got != "0 1 3 4 5" {
+			t.Errorf("the branch is %s, %v", got, err)
+		}
+	})
+}
+
+// TestBlockOfNoKind: what is set around a call is a block's, said or not: no
+// setting drops it, and its own drops the program's.
+func TestBlockOfNoKind(t *testing.T) {
+	adds := func(name string) *pipeline.Plugin {
+		return before(t, name, func(*pipeline.CallEvent) *pipeline.Change { return &pipeline.Change{Sections: []string{name}} })
+	}
+	c := caller(&model{answer: echo})
+	c.Conversation.ProgramPlugins = new(false)
+	guard := pipeline.Layer{Plugins: []*pipeline.Plugin{adds("guard")}}
+	call := ask(t, c, program(t, tutorYAML).WithPlugins(adds("own")), pipeline.Ask{Inputs: message("x")})
+	if got := kept(call); len(got) != 0 {
+		t.Errorf("without a block: %q", got)
+	}
+	for _, guard.ProgramPlugins = range []*bool{nil, new(false)} {
+		c.Conversation.ProgramPlugins = new(guard.ProgramPlugins != nil) // one of both says so
+		call, err := c.Ask(pipeline.With(t.Context(), guard), program(t, tutorYAML).WithPlugins(adds("own")), pipeline.Ask{Inputs: message("x")})
+		if err != nil || len(call.Changes) != 1 || call.Changes[0].Plugin != "guard" {
+			t.Errorf("%q, %v", kept(call), err)
+		}
 	}
 }

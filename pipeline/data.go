@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"evalrun/datasets"
+	"evalrun/internal/conf"
 )
 
 // Event is what a handler is told, as data: for plugins whose handlers are not
@@ -39,7 +40,7 @@ func onData(hook Hook, h DataHandler) Option {
 		if err != nil || v.IsZero() || v.IsNull() {
 			return nil, err
 		}
-		return parseChange(v)
+		return ParseChange(v)
 	}
 	switch hook {
 	case HookTurnStart:
@@ -80,11 +81,15 @@ func onData(hook Hook, h DataHandler) Option {
 	return nil
 }
 
-// parseChange reads a change from data.
-func parseChange(v datasets.Value) (*Change, error) {
+// ParseChange reads a change from data, as a [DataHandler] returns it. What is no
+// change, and a field that is unknown or of another kind, is plugin-change.
+func ParseChange(v datasets.Value) (*Change, error) {
 	c := &Change{}
 	if err := json.Unmarshal([]byte(v.JSON()), c, json.RejectUnknownMembers(true), jsontext.AllowInvalidUTF8(true)); err != nil {
-		return nil, Failf(TypePlugin, "plugin-change", "not a change: %v", err)
+		return nil, Failf(TypePlugin, "plugin-change", "not a change: %s", conf.ExplainJSON(err, c))
+	}
+	if c.Without.IsNull() { // as null is for every field: it is not asked for
+		c.Without = datasets.Value{}
 	}
 	return c, nil
 }

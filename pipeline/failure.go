@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -16,6 +18,7 @@ type Failure struct {
 	Plugin  string // the plugin it is about; "" when none
 	Hook    Hook   // the hook it is about; "" when none
 
+	Usage      Usage         // tokens that were charged all the same; unknown ones are absent
 	RetryAfter time.Duration // how long the provider asked to be left alone; 0 when it did not say
 	Attempts   []Attempt     // tries of the same request that failed before this one, in order
 }
@@ -74,6 +77,11 @@ var classes = map[string]string{
 	TypeNotRecorded: "never_recorded", TypeToolUnknown: "tool_never_recorded", TypeDiverged: "diverged", TypeCancelled: "canceled",
 }
 
+// Classes are what failures may be grouped under, sorted.
+func Classes() []string {
+	return slices.Sorted(maps.Values(classes))
+}
+
 // Failf makes a Failure of a type and code.
 func Failf(typ, code, format string, args ...any) *Failure {
 	return &Failure{Type: typ, Code: code, Message: fmt.Sprintf(format, args...)}
@@ -81,7 +89,10 @@ func Failf(typ, code, format string, args ...any) *Failure {
 
 // Fatal is an error that ends a run and not only a call: what was answered could
 // not be kept.
-type Fatal struct{ Err error }
+type Fatal struct {
+	Err      error
+	Attempts []Attempt // tries of the request that failed before, in order
+}
 
 func (f *Fatal) Error() string { return f.Err.Error() }
 func (f *Fatal) Unwrap() error { return f.Err }

@@ -20,7 +20,8 @@ type record struct {
 	Seq    int    `json:"seq"` // its position
 	Turn   string `json:"turn,omitzero"`
 
-	// program: one that answers turns; turn: a turn begins.
+	// program: one that answers turns; turn: a turn begins. A tool that is done has
+	// changes too.
 	Program   string          `json:"program,omitzero"` // its version
 	Name      string          `json:"name,omitzero"`    // its name; of a tool call, the tool's
 	Signature string          `json:"signature,omitzero"`
@@ -176,6 +177,7 @@ type turn struct {
 	attempt  int
 	call     string
 	started  time.Time // of its call
+	began    int       // position of the record that says so
 	waits    []*record // since the last lease
 	answers  map[askedOf]Answer
 	tools    map[int]*KeptTool
@@ -266,7 +268,7 @@ func (h *history) take(r *record) error {
 		}
 	case "call":
 		if t.call == "" {
-			t.call, t.started = r.Call, parseTime(r.Started)
+			t.call, t.started, t.began = r.Call, parseTime(r.Started), r.Seq
 			h.calls[r.Call] = t
 		}
 	case "stop":
@@ -311,7 +313,10 @@ func (t *turn) takeTool(r *record) {
 	case "started":
 		k.Started = true
 	case "done", "given":
-		k.Output = r.Output
+		k.Output, k.Changes = r.Output, nil
+		for _, ch := range r.Changes {
+			k.Changes = append(k.Changes, Applied(ch))
+		}
 	case "rerun":
 		*k = KeptTool{}
 	}
@@ -390,13 +395,18 @@ func (h *history) nearestDone(id string) string {
 
 // entriesOn are a plugin's entries of a kind on a branch, oldest first.
 func (h *history) entriesOn(branch, plugin, kind string) []Entry {
+	return h.entriesBefore(h.n, branch, plugin, kind)
+}
+
+// entriesBefore are those whose records are before a position.
+func (h *history) entriesBefore(position int, branch, plugin, kind string) []Entry {
 	on := map[string]bool{"": true}
 	for _, t := range h.branch(branch) {
 		on[t.id()] = true
 	}
 	var list []Entry
 	for _, e := range h.entries {
-		if e.Plugin == plugin && e.Entry == kind && on[e.Turn] {
+		if e.Seq < position && e.Plugin == plugin && e.Entry == kind && on[e.Turn] {
 			list = append(list, Entry{Turn: e.Turn, Data: e.Data, At: parseTime(e.At)})
 		}
 	}

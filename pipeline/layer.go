@@ -72,8 +72,12 @@ type enclosing struct {
 }
 
 // With returns a context in which calls have one more layer around them, inside
-// the layers the context already has.
+// the layers the context already has. A layer of no kind is a block's: what is
+// around a call is never the program's own.
 func With(ctx context.Context, l Layer) context.Context {
+	if l.Kind == ProgramLayer {
+		l.Kind = BlockLayer
+	}
 	outer, _ := ctx.Value(layersKey{}).(*enclosing)
 	return context.WithValue(ctx, layersKey{}, &enclosing{l, outer})
 }

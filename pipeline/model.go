@@ -24,12 +24,25 @@ type Reply struct {
 	System   string         // fingerprint of the system that served it, as the provider says; "" unknown
 	Provider string         // who answered: recorded, lexical, openai, …
 	Usage    Usage          // token counts; unknown ones are absent, never zero
-	Cached   bool           // from a cache or a journal: no new evidence, no new cost
+	Cached   bool           // it was there before it was asked for: no new evidence, no new cost
+	From     Origin         // who had it
 	Response datasets.Value // the provider's response as records keep it; no value when Text is all there was
 	Attempts []Attempt      // tries that failed before this one, in order
 	Waited   time.Duration  // in queues, limits and back-off before this one, what Attempts waited apart
 	Wire     time.Duration  // what the answer took on the wire; 0 when nobody measured it
 }
+
+// Origin says who had a reply. One that a journal has of a cache's or of another
+// run's stays theirs.
+type Origin string
+
+// Where replies come from.
+const (
+	Asked       Origin = ""        // the model was asked
+	FromJournal Origin = "journal" // an earlier process of the run asked, and the run paid for it: it is not Cached
+	FromCache   Origin = "cache"   // a cache that runs share
+	FromRun     Origin = "run"     // another run
+)
 
 // Attempt is one failed try at a request.
 type Attempt struct {
@@ -75,6 +88,7 @@ type LM struct {
 	Name          string
 	Model         Model
 	Config        datasets.Values // sampling settings: temperature, max_tokens, …
+	Price         *Price          // what its tokens cost; nil when it is not known
 	Baked         bool            // reads only the message it was trained on: an instruction cannot reach it
 	Deterministic bool            // the same request always gets the same reply: it is not asked again about one that could not be read, and a journal has no use for it
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -46,4 +47,26 @@ func (n *notes) Remember(kind string, data datasets.Value) error {
 		return errors.New("there is no conversation to keep an entry in")
 	}
 	return n.book.Remember(n.plugin, kind, data)
+}
+
+// RecordedEntries reads the entries of a recorded conversation that the call of
+// one of its turns could read when it began: those of the turn's branch, and of
+// every branch, that were kept before. It returns nil when the store has no such
+// conversation, or none of its turns has that call.
+func RecordedEntries(ctx context.Context, s Store, conversation, call string) (func(plugin, kind string) []Entry, error) {
+	records, err := s.Read(ctx, conversation, 0)
+	if err != nil {
+		return nil, err
+	}
+	h := newHistory()
+	for _, r := range records {
+		if err := h.add(r); err != nil {
+			return nil, err
+		}
+	}
+	t := h.calls[call]
+	if t == nil {
+		return nil, nil
+	}
+	return func(plugin, kind string) []Entry { return h.entriesBefore(t.began, t.id(), plugin, kind) }, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"evalrun/datasets"
+	"evalrun/internal/conf"
 )
 
 // Hook names a fixed point of a call or of a conversation's turn.
@@ -174,7 +175,7 @@ func On(hook string, handler any) Option {
 		}
 		switch {
 		case !slices.Contains(Hooks(), Hook(hook)):
-			f := p.failf("plugin-hook", "there is no hook %q; the hooks are %s", hook, joinHooks(Hooks()))
+			f := p.failf("plugin-hook", "there is no hook %q%s; the hooks are %s", hook, nearHook(hook), joinHooks(Hooks()))
 			f.Hook = Hook(hook)
 			return f
 		case opt == nil:
@@ -229,6 +230,18 @@ func (p *Plugin) String() string {
 
 func (p *Plugin) failf(code, format string, args ...any) *Failure {
 	return &Failure{Type: TypePlugin, Code: code, Plugin: p.name, Message: fmt.Sprintf(format, args...)}
+}
+
+// nearHook suggests the hook that a misspelt one most likely means.
+func nearHook(hook string) string {
+	var names []string
+	for _, h := range Hooks() {
+		names = append(names, string(h))
+	}
+	if near := conf.Suggest(hook, names); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
 }
 
 func joinHooks(hooks []Hook) string {

@@ -296,6 +296,30 @@ func TestReadHints(t *testing.T) {
 	}
 }
 
+// A reply that was cut where the request set no limit is asked again with twice the
+// room that it took, where that is known.
+func TestAskAgainWithoutLimit(t *testing.T) {
+	for _, tt := range []struct {
+		took *int64
+		want string
+	}{{new(int64(4096)), "8192"}, {nil, ""}} {
+		m := &model{answer: func(n int, r *pipeline.Request) (*pipeline.Reply, error) {
+			return []*pipeline.Reply{
+				{Text: "<result>rep", Finish: "length", Usage: pipeline.Usage{Output: tt.took}},
+				{Text: "<result>repair</result>", Finish: "stop"},
+			}[n], nil
+		}}
+		c := caller(m)
+		c.Retries = 1
+		if call := ask(t, c, parse(t, routeYAML), pipeline.Ask{Inputs: ticket("x")}); call.Failure != nil {
+			t.Fatal(call.Failure)
+		}
+		if first, second := m.sent[0].Config["max_tokens"].JSON(), m.sent[1].Config["max_tokens"].JSON(); first != "" || second != tt.want {
+			t.Errorf("the requests have room for %q and %q tokens, want none and %q", first, second, tt.want)
+		}
+	}
+}
+
 // An unread reply is asked about again: with what was wrong, or with more room.
 func TestAskAgain(t *testing.T) {
 	m := &model{answer: func(n int, r *pipeline.Request) (*pipeline.Reply, error) {

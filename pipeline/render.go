@@ -293,12 +293,20 @@ func (f *form) schema() datasets.Value {
 
 // askAgain is the request after a reply that could not be read: the same with
 // twice the room when the reply was cut off, else the conversation so far, the
-// reply, and what was wrong with it.
+// reply, and what was wrong with it. A reply that was cut at the service's own
+// limit had as much room as it took.
 func (p *Program) askAgain(req *Request, reply *Reply, why *Failure) *Request {
 	next := req.Clone()
 	if why.Code == "parse-truncated" {
-		if n, ok := next.Config["max_tokens"].AsInt(); ok && n > 0 && n < 1<<40 {
-			next.Config["max_tokens"] = datasets.Int(2 * n)
+		room, ok := next.Config["max_tokens"].AsInt()
+		if took := reply.Usage.Output; next.Config["max_tokens"].IsZero() && took != nil {
+			room, ok = *took, true
+		}
+		if ok && room > 0 && room < 1<<40 {
+			if next.Config == nil {
+				next.Config = datasets.Values{}
+			}
+			next.Config["max_tokens"] = datasets.Int(2 * room)
 		}
 		return next
 	}

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -10,6 +9,7 @@ import (
 
 	"evalrun/datasets"
 	"evalrun/internal/canon"
+	"evalrun/internal/conf"
 )
 
 // Request is one request to a model: all that its answer may depend on. Once it
@@ -153,6 +153,18 @@ func (r *Request) Hash() string { return canon.Hash(r.Canonical(r.Model)) }
 // called does not matter.
 func (r *Request) ProbeHash() string { return canon.Hash(r.Canonical(ProbeModel)) }
 
+// MaxTokens is the most output tokens that the request asks for; nil when it does
+// not say.
+func (r *Request) MaxTokens() *int64 {
+	var most *int64
+	for _, name := range []string{"max_tokens", "max_completion_tokens"} {
+		if n, ok := r.Config[name].AsInt(); ok && n >= 0 {
+			most = &n
+		}
+	}
+	return most
+}
+
 // ProbeModel is the model name under fixed facts, in a program's version.
 const ProbeModel = "probe"
 
@@ -182,30 +194,13 @@ func ParseRequest(v datasets.Value) (*Request, error) {
 		Tools    []Tool          `json:"tools"`
 	}
 	if err := json.Unmarshal([]byte(v.JSON()), &wire, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true)); err != nil {
-		return nil, fmt.Errorf("not a request: %s", plainJSONError(err))
+		return nil, fmt.Errorf("not a request: %s", conf.ExplainJSON(err, &wire))
 	}
 	r := &Request{Model: wire.Model, Messages: wire.Messages, Config: wire.Config, Tools: wire.Tools}
 	if wire.System != nil {
 		r.System = *wire.System
 	}
 	return r, nil
-}
-
-// plainJSONError says what is wrong with JSON in the words of the format, not of Go.
-func plainJSONError(err error) string {
-	wrong, ok := errors.AsType[*json.SemanticError](err)
-	if !ok {
-		return err.Error()
-	}
-	where := string(wrong.JSONPointer)
-	if where == "" {
-		where = "the top"
-	}
-	if errors.Is(wrong.Err, json.ErrUnknownName) {
-		at := wrong.JSONPointer
-		return fmt.Sprintf("at %s: unknown member %q; a request has model, system, messages, config and tools, a message has role and parts, a part has type and text", at.Parent(), at.LastToken())
-	}
-	return fmt.Sprintf("at %s: a %s does not belong there", where, wrong.JSONKind)
 }
 
 // MarshalJSONTo writes a text part as {"type":"text","text":…} and any other as it is.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"evalrun/internal/par"
 )
 
 // Resume goes on with a turn that was interrupted, or that waited for a person
@@ -16,7 +18,6 @@ import (
 // (turn-waiting), and one with a tool call that may have run (turn-unfinished):
 // say what came of it (GiveResult), or that it is to run again (Rerun).
 func (c *Conversation) Resume(ctx context.Context, turn string, o TurnOptions) (*Turn, error) {
-	ctx = c.layer(ctx, o)
 	attempt := 0
 	var made *record
 	err := c.append(ctx, func(h *history) (*record, error) {
@@ -56,7 +57,17 @@ func (c *Conversation) Resume(ctx context.Context, turn string, o TurnOptions) (
 	if s := made.Settings; s != nil && s.Plugins != nil && o.Plugins == nil {
 		c.warn(fmt.Sprintf("conversation %s: turn %s was begun with plugins of its own and is resumed with the conversation's", c.id, turn))
 	}
-	return c.attempt(ctx, turn, attempt, o, nil)
+	o = made.options(o)
+	return c.attempt(c.layer(ctx, o), turn, attempt, o, nil)
+}
+
+// options are those to go on with a turn with: where o does not say, as the turn
+// was begun, as far as its record has them.
+func (r *record) options(o TurnOptions) TurnOptions {
+	if r.Settings != nil && o.ProgramPlugins == nil {
+		o.ProgramPlugins = r.Settings.ProgramPlugins
+	}
+	return o
 }
 
 func (c *Conversation) isRunning(turn string) *Failure {
@@ -138,14 +149,14 @@ func (c *Conversation) Unfinished(ctx context.Context, turn string) (list []int,
 // process when its lease is next renewed; one that nobody is answering ends here.
 // A turn that ended stays as it is.
 func (c *Conversation) Stop(ctx context.Context, turn string) error {
-	running := false
+	running, attempt := false, 0
 	err := c.append(ctx, func(h *history) (*record, error) {
 		running = false
 		t, err := h.known(turn)
 		if err != nil || t.ended != nil {
 			return nil, err
 		}
-		running = t.state(c.caller.Now()) == TurnRunning
+		running, attempt = t.state(c.caller.Now()) == TurnRunning, t.attempt
 		if t.stopping {
 			return nil, nil
 		}
@@ -156,7 +167,7 @@ func (c *Conversation) Stop(ctx context.Context, turn string) error {
 	}
 	if running {
 		c.mu.Lock()
-		end := c.running[turn]
+		end := c.running[turnAttempt{turn, attempt}]
 		c.mu.Unlock()
 		if end != nil {
 			end(errStopped)
@@ -175,6 +186,7 @@ func (c *Conversation) Abandon(ctx context.Context, turn string) error {
 // finish ends a turn that nobody is answering.
 func (c *Conversation) finish(ctx context.Context, turn string, state TurnState) error {
 	attempt := 0
+	var made *record
 	err := c.append(ctx, func(h *history) (*record, error) {
 		attempt = 0
 		t, err := h.known(turn)
@@ -184,18 +196,20 @@ func (c *Conversation) finish(ctx context.Context, turn string, state TurnState)
 		if t.state(c.caller.Now()) == TurnRunning {
 			return nil, c.isRunning(turn)
 		}
-		attempt = t.attempt + 1
+		attempt, made = t.attempt+1, t.made
 		return c.lease(turn, attempt), nil
 	})
 	if err != nil || attempt == 0 {
 		return err
 	}
+	lasting := context.WithoutCancel(ctx)
 	if state == TurnStopped {
-		if err := c.turnEnd(c.layer(context.WithoutCancel(ctx), TurnOptions{}), turn, state, nil); err != nil {
+		defer par.Go(lasting, func(ctx context.Context) { c.renew(ctx, turn, attempt, func(error) {}) })()
+		if err := c.turnEnd(c.layer(ctx, made.options(TurnOptions{})), turn, state, nil); err != nil {
 			return err
 		}
 	}
-	return c.append(ctx, func(h *history) (*record, error) {
+	return c.append(lasting, func(h *history) (*record, error) {
 		if !h.turns[turn].held(c.holder, attempt) {
 			return nil, turnLost(turn)
 		}

@@ -360,7 +360,7 @@ func TestAbandon(t *testing.T) {
 func TestKeptReply(t *testing.T) {
 	n := int64(3)
 	reply := pipeline.Reply{
-		Text: "<reply>\nhello\n</reply>", Finish: "stop", Model: "m-2", Provider: "acme", System: "fp_1", Usage: pipeline.Usage{Input: &n, Cached: &n}, Cached: true,
+		Text: "<reply>\nhello\n</reply>", Finish: "stop", Model: "m-2", Provider: "acme", System: "fp_1", Usage: pipeline.Usage{Input: &n, Cached: &n}, Cached: true, From: pipeline.FromCache,
 		Calls:    []pipeline.ToolCall{{ID: "x", Name: "look", Input: datasets.RawValue(`{"a":1.50}`)}},
 		Response: datasets.RawValue(`{"text":"hello"}`),
 	}
@@ -528,4 +528,156 @@ func TestWaitingNeedsNoLease(t *testing.T) {
 			t.Errorf("%d leases", n)
 		}
 	})
+}
+
+// TestTurnEndKeepsTheTurn: a turn whose turn_end handlers take longer than a lease
+// stays its own, and nobody answers it again.
+func TestTurnEndKeepsTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := pipeline.NewMemoryStore()
+		slow := plugin(t, "slow", pipeline.OnTurnEnd(func(context.Context, *pipeline.TurnEndEvent) error {
+			time.Sleep(70 * time.Second)
+			return nil
+		}))
+		chat := converse(t, talker("a", &model{answer: echo}), store, pipeline.ConversationOptions{Plugins: []*pipeline.Plugin{slow}})
+		done := make(chan error, 1)
+		go func() {
+			turn, err := chat.Send(context.Background(), message("hi"), pipeline.SendOptions{})
+			if err == nil && turn.State != pipeline.TurnDone {
+				err = fmt.Errorf("the turn is %s", turn.State)
+			}
+			done <- err
+		}()
+		other := converse(t, talker("b", &model{answer: echo}), store, pipeline.ConversationOptions{})
+		for range 6 {
+			time.Sleep(11 * time.Second)
+			head, _ := other.Head(t.Context())
+			_, err := other.Resume(t.Context(), head, pipeline.TurnOptions{})
+			failsWith(t, err, "conversation-busy", "is running")
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestTurnEndContext: turn_end handlers have the time that the asking has left; of
+// a turn that was stopped they hear in the time of a handler.
+func TestTurnEndContext(t *testing.T) {
+	for _, c := range []struct {
+		state pipeline.TurnState
+		takes time.Duration // the model
+		ends  time.Duration // the handler's context, after Send began
+	}{
+		{pipeline.TurnDone, 2 * time.Second, 5 * time.Second},
+		{pipeline.TurnStopped, time.Minute, 12 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			m := &model{answer: func(n int, r *pipeline.Request) (*pipeline.Reply, error) { return echo(n, r) }}
+			late := lateModel{m, c.takes}
+			ended := time.Duration(0)
+			var state pipeline.TurnState
+			hears := plugin(t, "hears", pipeline.OnTurnEnd(func(ctx context.Context, e *pipeline.TurnEndEvent) error {
+				<-ctx.Done()
+				ended, state = time.Since(began), e.State
+				return nil
+			}))
+			asks := talker("a", late)
+			asks.HandlerTime = 7 * time.Second
+			chat := converse(t, asks, pipeline.NewMemoryStore(), pipeline.ConversationOptions{Plugins: []*pipeline.Plugin{hears}})
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			turn, _ := chat.Send(ctx, message("x"), pipeline.SendOptions{})
+			if turn == nil || turn.State != c.state || state != c.state || ended != c.ends {
+				t.Errorf("the turn %+v is %s to the handler, whose context ended after %s; want %s after %s", turn, state, ended, c.state, c.ends)
+			}
+		})
+	}
+}
+
+// lateModel takes its time.
+type lateModel struct {
+	pipeline.Model
+	takes time.Duration
+}
+
+func (m lateModel) Generate(ctx context.Context, r *pipeline.Request) (*pipeline.Reply, error) {
+	select {
+	case <-time.After(m.takes):
+		return m.Model.Generate(ctx, r)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// TestChangesOfResumed: the record of a resumed turn's call has what plugins
+// changed about tools that do not run again, as they ran.
+func TestChangesOfResumed(t *testing.T) {
+	store := pipeline.NewMemoryStore()
+	m, b := &model{answer: clerk}, &tools{}
+	times := 0
+	shapes := plugin(t, "shapes", onTool(func(*pipeline.ToolCallEvent) (*pipeline.Change, error) {
+		times++ // it looks at something that changes
+		return &pipeline.Change{Inputs: datasets.Values{"n": datasets.Int(int64(times))}}, nil
+	}), onResult(func(e *pipeline.ToolResultEvent) (*pipeline.Change, error) {
+		return &pipeline.Change{Output: new(e.Output + "!")}, nil
+	}))
+	o := pipeline.ConversationOptions{Plugins: []*pipeline.Plugin{shapes, asker(t, "money")}}
+	turn, err := clerkChat(t, "a", m, b, store, o).Send(t.Context(), message("go"), pipeline.SendOptions{})
+	if err != nil || turn.State != pipeline.TurnWaiting {
+		t.Fatal(turn, err)
+	}
+	before := kept(turn.Record)[:2] // of the tool that ran; another is of the one that waits
+	chat := clerkChat(t, "b", m, b, store, o)
+	if err := chat.Answer(t.Context(), turn.ID, 1, "money", pipeline.Answer{Allowed: true}); err != nil {
+		t.Fatal(err)
+	}
+	turn, err = chat.Resume(t.Context(), turn.ID, pipeline.TurnOptions{})
+	if err != nil || turn.State != pipeline.TurnDone {
+		t.Fatal(turn, err)
+	}
+	after := kept(turn.Record)
+	if len(after) != 4 || !slices.Equal(after[:2], before) {
+		t.Errorf("changes %q, then resumed %q", before, after)
+	}
+}
+
+// TestResumedAsBegun: a turn that was begun without the program's plugins is
+// resumed, or stopped, without them.
+func TestResumedAsBegun(t *testing.T) {
+	for _, stop := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			heard := 0
+			own := plugin(t, "own", pipeline.OnTurnEnd(func(context.Context, *pipeline.TurnEndEvent) error { heard++; return nil }))
+			p := program(t, tutorYAML).WithPlugins(own)
+			store := pipeline.NewMemoryStore()
+			dies := &mortal{Store: store, left: 4} // program, turn, lease and call
+			begun, err := talker("a", &model{answer: echo}).Converse(p, "ada", dies, pipeline.ConversationOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := begun.Send(t.Context(), message("x"), pipeline.SendOptions{Turn: pipeline.TurnOptions{ProgramPlugins: new(false)}}); !errors.Is(err, errDead) {
+				t.Fatal(err)
+			}
+			time.Sleep(31 * time.Second)
+			chat, err := talker("b", &model{answer: echo}).Converse(p, "ada", store, pipeline.ConversationOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			head, err := chat.Head(t.Context())
+			if err == nil && stop {
+				err = chat.Stop(t.Context(), head)
+			} else if err == nil {
+				_, err = chat.Resume(t.Context(), head, pipeline.TurnOptions{})
+			}
+			if err != nil || heard != 0 {
+				t.Errorf("stop %v: the program's plugin heard %d ends, %v", stop, heard, err)
+			}
+			send(t, chat, "more", pipeline.SendOptions{})
+			if heard != 1 {
+				t.Errorf("stop %v: of the next turn it heard %d times", stop, heard)
+			}
+		})
+	}
 }

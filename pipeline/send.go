@@ -20,6 +20,8 @@ func (c *Conversation) Send(ctx context.Context, inputs datasets.Values, o SendO
 		return nil, Failf(TypeConversation, "conversation-nested",
 			"conversation %s was sent a turn while a turn of %s is running; if that is meant, say that it is nested", c.id, outer.id)
 	}
+	c.enter(&o)
+	defer c.leave(&o)
 	ctx = c.layer(ctx, o.Turn)
 	plugins := Order(c.caller.layers(ctx, c.program))
 	at, err := c.place(ctx, &o)
@@ -35,6 +37,7 @@ func (c *Conversation) Send(ctx context.Context, inputs datasets.Values, o SendO
 	}
 	for {
 		if at.twin != "" {
+			c.leave(&o)
 			return c.join(ctx, at.twin, o.Busy)
 		}
 		// Others may write while handlers choose what is shown. Then the turn is
@@ -68,6 +71,7 @@ func (c *Conversation) Send(ctx context.Context, inputs datasets.Values, o SendO
 			return nil, err
 		}
 		if begun {
+			c.leave(&o)
 			return c.attempt(ctx, id, 1, o.Turn, slices.Concat(changes, chosen.changes))
 		}
 		if at, err = c.place(ctx, &o); err != nil {
@@ -100,6 +104,7 @@ func (c *Conversation) place(ctx context.Context, o *SendOptions) (at place, err
 		busy := false
 		err = c.locked(ctx, func(h *history) (err error) {
 			at, busy, err = h.place(o, c)
+			busy = busy || err == nil && at.twin == "" && c.behind(o)
 			return err
 		})
 		if err != nil || !busy {
@@ -108,6 +113,28 @@ func (c *Conversation) place(ctx context.Context, o *SendOptions) (at place, err
 		err = wait(ctx, lookEvery)
 	}
 	return at, err
+}
+
+// enter puts a turn that is to be begun into the queue, and leave takes it out.
+func (c *Conversation) enter(o *SendOptions) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o.Busy == BusyQueue && !o.Anew {
+		c.queue = append(c.queue, o)
+	}
+}
+
+func (c *Conversation) leave(o *SendOptions) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue = slices.DeleteFunc(c.queue, func(q *SendOptions) bool { return q == o })
+}
+
+// behind reports whether another turn is before this one in the queue, to continue
+// the same turn. The lock is held.
+func (c *Conversation) behind(o *SendOptions) bool {
+	i := slices.Index(c.queue, o)
+	return slices.ContainsFunc(c.queue[:max(i, 0)], func(q *SendOptions) bool { return q.From == o.From })
 }
 
 func (h *history) place(o *SendOptions, c *Conversation) (at place, busy bool, err error) {
@@ -183,11 +210,12 @@ func recordChanges(changes []Applied) []changeRecord {
 func (c *Conversation) turnStart(ctx context.Context, plugins []*Plugin, parent string, inputs datasets.Values) (datasets.Values, []Applied, error) {
 	var changes []Applied
 	inputs = cloneValues(inputs)
+	var handlings handlings
 	for _, p := range plugins {
 		for _, handle := range p.turnStart {
-			change, err := handle(ctx, &TurnStartEvent{Conversation: c.id, Parent: parent, Program: c.program.Name(), inputs: inputs})
-			if err != nil {
-				return nil, nil, p.handlerFailed(HookTurnStart, err)
+			change, err := handle(handlings.begin(ctx, c.caller.HandlerTime), &TurnStartEvent{Conversation: c.id, Parent: parent, Program: c.program.Name(), inputs: inputs})
+			if err = handlings.end(err); err != nil {
+				return nil, nil, p.handlerFailed(ctx, HookTurnStart, err)
 			}
 			if change == nil || len(change.fields()) == 0 {
 				continue

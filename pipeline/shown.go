@@ -38,14 +38,15 @@ func (c *Conversation) choose(ctx context.Context, plugins []*Plugin, parent str
 	}
 	book := &turnNotes{c: c, ctx: context.WithoutCancel(ctx), branch: parent}
 	var changes []Applied
+	var handlings handlings
 	for _, p := range plugins {
 		for _, handle := range p.context {
-			change, err := handle(ctx, &ContextEvent{
+			change, err := handle(handlings.begin(ctx, c.caller.HandlerTime), &ContextEvent{
 				Conversation: c.id, Parent: parent, Program: c.program.Name(), notes: notes{book, p.name},
 				turns: x.turns(), sections: x.sections, done: x.done,
 			})
-			if err != nil {
-				return chosen{}, p.handlerFailed(HookContext, err)
+			if err = handlings.end(err); err != nil {
+				return chosen{}, p.handlerFailed(ctx, HookContext, err)
 			}
 			if change == nil || len(change.fields()) == 0 {
 				continue

@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -36,7 +38,9 @@ type Toolbox interface {
 // these is the model's to mend.
 //
 // A ToolRunner with a method Effects() Effects says what it does where the
-// program's declaration does not.
+// program's declaration does not. One with a method OnlyAsks() bool says whether
+// all it does is to ask programs: whoever keeps what cannot be computed again then
+// keeps the replies these got, and has no need of its result.
 type ToolRunner interface {
 	Run(ctx context.Context, in Invocation, input datasets.Value) (string, error)
 }
@@ -59,6 +63,10 @@ type Invocation interface {
 
 	// Site is that of the asking call, with the number of this invocation.
 	Site() Site
+
+	// Effects are what the tool does, as the asking program declares it, else as
+	// the tool says; "" is undeclared.
+	Effects() Effects
 
 	// Conversation and Turn say what conversation's turn the asking call belongs
 	// to, and Notes are its entries: "" and nil outside one.
@@ -85,17 +93,19 @@ type madeCall struct {
 
 // invocation is one run of a tool.
 type invocation struct {
-	loop   *toolLoop
-	number int
-	site   Site
+	loop    *toolLoop
+	number  int
+	site    Site
+	effects Effects
 
 	mu       sync.Mutex
 	children []madeCall
 	asked    int
 }
 
-func (i *invocation) Site() Site      { return i.site }
-func (i *invocation) Notes() Notebook { return i.loop.in.Notes }
+func (i *invocation) Site() Site       { return i.site }
+func (i *invocation) Effects() Effects { return i.effects }
+func (i *invocation) Notes() Notebook  { return i.loop.in.Notes }
 
 func (i *invocation) Conversation() string {
 	if t := i.loop.in.turn(); t != nil {
@@ -197,17 +207,23 @@ func (t *toolLoop) newRun(call ToolCall) *toolRun {
 		return r
 	}
 	r.runner, _ = t.caller.Tools.Tool(r.Name)
-	r.effects = t.call.Program.effects(r.Name, r.runner)
+	r.effects = t.call.Program.ToolEffects(r.Name, r.runner)
 	return r
 }
 
-// effects are what a tool of the program does: what the program declares, else
-// what its runner says.
-func (p *Program) effects(name string, runner ToolRunner) Effects {
-	i := slices.IndexFunc(p.tools, func(d ToolDefinition) bool { return d.Name == name })
-	if e := p.tools[i].Effects; e != "" {
-		return e
+// ToolEffects are what a tool of the program does: what the program declares, else
+// what its runner says; "" when neither does.
+func (p *Program) ToolEffects(name string, runner ToolRunner) Effects {
+	for _, d := range p.tools {
+		if d.Name == name && d.Effects != "" {
+			return d.Effects
+		}
 	}
+	return RunnerEffects(runner)
+}
+
+// RunnerEffects are what a tool's runner says it does; "" when it does not say.
+func RunnerEffects(runner ToolRunner) Effects {
 	if says, ok := runner.(interface{ Effects() Effects }); ok {
 		return says.Effects()
 	}
@@ -216,6 +232,7 @@ func (p *Program) effects(name string, runner ToolRunner) Effects {
 
 // run carries the tool call out and returns the text the model is told.
 func (r *toolRun) run(ctx context.Context) (string, []*Call, error) {
+	before := len(r.loop.call.Changes)
 	if err := r.check(ctx); err != nil {
 		return "", nil, err
 	}
@@ -227,6 +244,9 @@ func (r *toolRun) run(ctx context.Context) (string, []*Call, error) {
 		kept := log.Tool(r.number)
 		switch {
 		case kept.Output != nil:
+			if kept.Changes != nil { // what it ran with, and what was made of its result
+				r.loop.call.Changes = append(r.loop.call.Changes[:before], kept.Changes...)
+			}
 			return *kept.Output, nil, nil
 		case kept.Started:
 			return "", nil, Failf(TypeTool, "turn-unfinished",
@@ -240,13 +260,18 @@ func (r *toolRun) run(ctx context.Context) (string, []*Call, error) {
 	}
 	output, made, err := r.execute(ctx)
 	if err != nil {
+		if f, ok := errors.AsType[*Failure](err); ok && f.Code == "turn-waiting" && log != nil && r.effects != EffectsRead {
+			// A delegate waits for a person. It is asked again once there is an
+			// answer, and knows by itself what it did.
+			err = cmp.Or(log.ToolAgain(r.number), err)
+		}
 		return "", made, err
 	}
 	if output, err = r.result(ctx, output); err != nil {
 		return "", made, err
 	}
 	if log != nil {
-		if err := log.ToolDone(r.number, output); err != nil {
+		if err := log.ToolDone(r.number, output, r.loop.call.Changes[before:]); err != nil {
 			return "", made, err
 		}
 	}
@@ -268,6 +293,14 @@ func (r *toolRun) check(ctx context.Context) error {
 			return err
 		}
 	}
+	if log := r.loop.log(); log != nil {
+		// The plugin that asked may be gone; a person's no is not.
+		if no, ok := log.Refused(r.number); ok {
+			text := no.told()
+			r.blocked = &text
+			return nil
+		}
+	}
 	if approval == nil {
 		return nil
 	}
@@ -281,15 +314,17 @@ func (r *toolRun) checkBy(ctx context.Context, p *Plugin) error {
 			Function: r.loop.call.Program.Name(), Invocation: r.number, plugin: p.name,
 		}
 		// A handler owns its event; a person is asked about the call as it is.
-		asked := &approving{run: r, event: *event}
+		asked := &approving{ctx: ctx, run: r, event: *event}
 		event.asker = asked
-		change, err := handle(ctx, event)
+		handlings := &r.loop.shaped.handlings
+		change, err := handle(handlings.begin(ctx, r.loop.caller.HandlerTime), event)
+		err = handlings.end(err)
 		if asked.failed != nil {
 			// Whatever the handler made of it: nobody allowed the tool.
 			err = asked.failed
 		}
 		if err != nil {
-			if err = r.failing(p, err); err != nil {
+			if err = r.failing(ctx, p, err); err != nil {
 				return err
 			}
 			return nil
@@ -304,10 +339,7 @@ func (r *toolRun) checkBy(ctx context.Context, p *Plugin) error {
 			r.record(p.applied(HookToolCall, change.object()))
 		}
 		if r.blocked == nil && r.refusal != nil {
-			text := "The person did not allow this call."
-			if r.refusal.Reason != "" {
-				text += " Reason: " + r.refusal.Reason
-			}
+			text := r.refusal.told()
 			r.blocked = &text
 		}
 		if r.blocked != nil {
@@ -321,34 +353,30 @@ func (r *toolRun) record(a Applied) { r.loop.call.Changes = append(r.loop.call.C
 
 // failing blocks the tool when a handler failed: the check it was meant to make
 // was not made. What is not the handler's own failing ends the call.
-func (r *toolRun) failing(p *Plugin, err error) error {
-	err = p.handlerFailed(HookToolCall, err)
+func (r *toolRun) failing(ctx context.Context, p *Plugin, err error) error {
+	err = p.handlerFailed(ctx, HookToolCall, err)
 	f, ok := errors.AsType[*Failure](err)
 	if !ok || f.Code != "plugin-failed" {
 		return err
 	}
 	reason := "a check on this tool call failed (" + p.name + ")"
 	r.block(p, reason)
+	if warn := r.loop.caller.Warn; warn != nil {
+		warn(fmt.Sprintf("the tool %s was blocked, since a check on it failed: %v", r.Name, f))
+	}
 	// No version: what is recorded is not what the plugin asked for.
 	r.record(Applied{Plugin: p.name, Hook: HookToolCall, Change: (&Change{Block: &reason}).object()})
 	return nil
 }
 
 func (r *toolRun) block(p *Plugin, reason string) {
-	text := "This call was blocked (" + p.name + "): " + reason
+	text := blockedBy + p.name + "): " + reason
 	r.blocked = &text
 }
 
 // apply makes a tool_call change. The input is not checked against the tool's
 // parameters: that is the tool's to do, whoever wrote it.
 func (r *toolRun) apply(p *Plugin, change *Change) *Failure {
-	for name, v := range change.Inputs {
-		if v.IsZero() {
-			f := p.failf("plugin-change", "the input %q has no value", name)
-			f.Hook = HookToolCall
-			return f
-		}
-	}
 	if change.Inputs != nil {
 		r.Input = withMembers(r.Input, change.Inputs)
 	}
@@ -391,25 +419,41 @@ func (r *toolRun) execute(ctx context.Context) (string, []*Call, error) {
 	}
 	site := r.loop.call.Site
 	site.Step, site.Invocation = r.loop.step, r.number
-	in := &invocation{loop: r.loop, number: r.number, site: site}
-	output, err := r.runner.Run(ctx, in, r.Input)
+	in := &invocation{loop: r.loop, number: r.number, site: site, effects: r.effects}
+	output, err := r.runSafely(ctx, in)
 	made := in.made()
 	switch {
 	case err == nil:
 		return strings.ToValidUTF8(output, "\uFFFD"), made, nil
-	case ctx.Err() != nil || !forModel(err):
+	case ctx.Err() != nil || !ToldToModel(err):
 		return "", made, err
 	}
+	return strings.ToValidUTF8(ToolErrorText(err), "\uFFFD"), made, nil
+}
+
+// runSafely turns a tool's panic into its error: the model is told, and the
+// process goes on.
+func (r *toolRun) runSafely(ctx context.Context, in Invocation) (output string, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("it panicked: %v", v)
+		}
+	}()
+	return r.runner.Run(ctx, in, r.Input)
+}
+
+// ToolErrorText is a tool's error as the model is told it.
+func ToolErrorText(err error) string {
 	f, ok := errors.AsType[*Failure](err)
 	if !ok {
 		f = Failf(TypeTool, "", "%v", err)
 	}
-	return strings.ToValidUTF8("error: "+f.Type+": "+f.Message, "\uFFFD"), made, nil
+	return "error: " + f.Type + ": " + f.Message
 }
 
-// forModel reports whether a tool's error is one the model can do something
-// about.
-func forModel(err error) bool {
+// ToldToModel reports whether a tool's error is one the model can do something
+// about. Any other ends the asking call.
+func ToldToModel(err error) bool {
 	if _, fatal := errors.AsType[*Fatal](err); fatal {
 		return false
 	}
@@ -421,7 +465,11 @@ func forModel(err error) bool {
 	case TypeApproval, TypeNotRecorded, TypeToolUnknown, TypeCancelled:
 		return false
 	}
-	return f.Code != "turn-waiting" && f.Code != "turn-unfinished"
+	switch f.Code {
+	case "turn-waiting", "turn-unfinished", "tool-unfinished":
+		return false
+	}
+	return true
 }
 
 // result runs the handlers of tool_result, each on the output as the ones before
@@ -429,12 +477,13 @@ func forModel(err error) bool {
 func (r *toolRun) result(ctx context.Context, output string) (string, error) {
 	for _, p := range r.loop.plugins {
 		for _, handle := range p.toolResult {
-			change, err := handle(ctx, &ToolResultEvent{
+			handlings := &r.loop.shaped.handlings
+			change, err := handle(handlings.begin(ctx, r.loop.caller.HandlerTime), &ToolResultEvent{
 				Name: r.Name, Input: r.Input, Output: output, Path: r.path(),
 				Function: r.loop.call.Program.Name(), Invocation: r.number,
 			})
-			if err != nil {
-				return "", p.handlerFailed(HookToolResult, err)
+			if err = handlings.end(err); err != nil {
+				return "", p.handlerFailed(ctx, HookToolResult, err)
 			}
 			if change == nil || len(change.fields()) == 0 {
 				continue
@@ -449,15 +498,17 @@ func (r *toolRun) result(ctx context.Context, output string) (string, error) {
 	return output, nil
 }
 
-// approving asks a person for one handler.
+// approving asks a person for one handler. A person takes the time of the call,
+// not that of the handler.
 type approving struct {
+	ctx    context.Context
 	run    *toolRun
 	event  ToolCallEvent
 	failed error // why there is no answer; the tool is then not run
 }
 
-func (a *approving) ask(ctx context.Context, _ *ToolCallEvent, reason string, decide Decide) (Answer, error) {
-	answer, err := a.answer(ctx, reason, decide)
+func (a *approving) ask(_ context.Context, _ *ToolCallEvent, reason string, decide Decide) (Answer, error) {
+	answer, err := a.answer(a.ctx, reason, decide)
 	if err != nil {
 		a.failed = err
 		return Answer{}, err

@@ -274,6 +274,8 @@ func TestToolTexts(t *testing.T) {
 			m := calling([]pipeline.ToolCall{wants("1", tt.tool, `{"room":3}`)})
 			c, b := withTools(m)
 			b.fails = tt.err
+			var warned []string
+			c.Warn = func(text string) { warned = append(warned, text) }
 			guard := plugin(t, "guard", append(tt.opts, pipeline.Version("1.0.0"))...)
 			call := ask(t, c, program(t, deskYAML).WithPlugins(guard), question("?"))
 			if call.Failure != nil {
@@ -287,6 +289,9 @@ func TestToolTexts(t *testing.T) {
 			}
 			if got := kept(call); !slices.Equal(got, tt.changes) {
 				t.Errorf("changes are %q, want %q", got, tt.changes)
+			}
+			if failed := strings.Contains(tt.want, "a check on this tool call failed"); failed != (len(warned) == 1) {
+				t.Errorf("warned of %q", warned)
 			}
 		})
 	}
@@ -569,8 +574,13 @@ func (l *turnLog) ToolStarted(n int, id, name string, input datasets.Value) erro
 	return nil
 }
 
-func (l *turnLog) ToolDone(n int, output string) error {
+func (l *turnLog) ToolDone(n int, output string, _ []pipeline.Applied) error {
 	l.said = append(l.said, fmt.Sprintf("done %d %s", n, output))
+	return nil
+}
+
+func (l *turnLog) ToolAgain(n int) error {
+	l.said = append(l.said, fmt.Sprintf("again %d", n))
 	return nil
 }
 
@@ -578,6 +588,8 @@ func (l *turnLog) Approval(n int, plugin string) (pipeline.Answer, bool) {
 	a, ok := l.answers[fmt.Sprintf("%d %s", n, plugin)]
 	return a, ok
 }
+
+func (l *turnLog) Refused(n int) (pipeline.Answer, bool) { return pipeline.Answer{}, false }
 
 func (l *turnLog) Wait(e *pipeline.ToolCallEvent, plugin, reason string) error {
 	l.said = append(l.said, fmt.Sprintf("wait %d %s %s %s", e.Invocation, e.Name, plugin, reason))
@@ -805,6 +817,35 @@ outputs: [{name: result, shape: {type: string}}]
 	} {
 		if got := program(t, text).AsTool().Effects; got != want {
 			t.Errorf("the effects are %q, want %q", got, want)
+		}
+	}
+}
+
+// A tool that panics has failed: the model is told, and the call goes on.
+func TestToolPanics(t *testing.T) {
+	m := calling([]pipeline.ToolCall{wants("a", "book", `{}`)})
+	c, b := withTools(m)
+	b.run = map[string]pipeline.ToolFunc{"book": func(context.Context, pipeline.Invocation, datasets.Value) (string, error) {
+		panic("no such room")
+	}}
+	call := ask(t, c, program(t, deskYAML), question("x"))
+	if told := results(m.sent[1]); call.Failure != nil || !slices.Equal(told, []string{"a: error: ToolError: it panicked: no such room"}) {
+		t.Errorf("%v, told %q", call.Failure, told)
+	}
+}
+
+// An input that no record can hold is given to the tool as the text that it is,
+// which it can refuse.
+func TestToolInputOfNoRecord(t *testing.T) {
+	for _, input := range []string{`{"a":1e400}`, strings.Repeat(`{"a":`, 20_000) + "1" + strings.Repeat("}", 20_000), `{"a":`} {
+		c, b := withTools(calling([]pipeline.ToolCall{wants("a", "book", input), wants("b", "book", `{"a":1}`)}))
+		chat, err := c.Converse(program(t, deskYAML), "ada", pipeline.NewMemoryStore(), pipeline.ConversationOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn, err := chat.Send(t.Context(), question("x").Inputs, pipeline.SendOptions{})
+		if want := []string{"book " + datasets.Text(input).JSON(), `book {"a":1}`}; err != nil || turn.State != pipeline.TurnDone || !slices.Equal(b.ran, want) {
+			t.Errorf("%.20s: %+v, %v, ran %.100q", input, turn, err, b.ran)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (t *toolLoop) request(ctx context.Context, next **Request) (*Reply, []ToolC
 		req := *next
 		req.Site = call.Site
 		req.Site.Step, req.Site.Try = t.step, try
-		sent, changes, err := replaceRequest(ctx, t.plugins, t.shaped, call.Site.Path, req)
+		sent, changes, err := t.caller.replaceRequest(ctx, t.plugins, t.shaped, call.Site.Path, req)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -214,19 +214,7 @@ func stepMessages(steps []datasets.Step, fenced bool) []Message {
 			results = append(results, toolResult{m["id"].String(), m["name"].String(), m["output"].String()})
 			continue
 		}
-		var calls []ToolCall
-		field := "calls"
-		if name, ok := m["calls_field"].AsText(); ok {
-			field = name
-		}
-		for c := range m["outputs"].Member(field).Elements() {
-			c := datasets.ValuesOf(c)
-			input := c["input"]
-			if input.IsZero() {
-				input = datasets.RawValue(`{}`)
-			}
-			calls = append(calls, ToolCall{c["id"].String(), c["name"].String(), input})
-		}
+		calls := StepCalls(s)
 		if calls == nil {
 			continue // the answer, which is shown by its values
 		}
@@ -246,6 +234,25 @@ func stepMessages(steps []datasets.Step, fenced bool) []Message {
 	}
 	flush()
 	return messages
+}
+
+// StepCalls are the tool calls that a step of the model asked for, in order; nil
+// for any other step.
+func StepCalls(s datasets.Step) []ToolCall {
+	field := "calls"
+	if name, ok := s.Member("calls_field").AsText(); ok {
+		field = name
+	}
+	var calls []ToolCall
+	for c := range s.Member("outputs").Member(field).Elements() {
+		c := datasets.ValuesOf(c)
+		input := c["input"]
+		if input.IsZero() {
+			input = datasets.RawValue(`{}`)
+		}
+		calls = append(calls, ToolCall{c["id"].String(), c["name"].String(), input})
+	}
+	return calls
 }
 
 func callsValue(calls []ToolCall) datasets.Value { return mustValue(calls) }

@@ -37,17 +37,26 @@ type TurnLog interface {
 	// Tool returns what is known of a tool call.
 	Tool(invocation int) KeptTool
 	ToolStarted(invocation int, id, name string, input datasets.Value) error
-	ToolDone(invocation int, output string) error
+	ToolDone(invocation int, output string, changes []Applied) error
+
+	// ToolAgain takes back that a tool call was started: it did nothing yet, and
+	// runs again when the turn is resumed.
+	ToolAgain(invocation int) error
 
 	// Approval returns a person's recorded answer; ok is false when there is none.
 	// Wait records that the turn waits for one, and returns the error that ends
 	// the asking: a *Failure of code turn-waiting.
 	Approval(invocation int, plugin string) (a Answer, ok bool)
+
+	// Refused returns a person's recorded no to a tool call, whoever had asked: it
+	// stands when the plugin that asked is not there any more.
+	Refused(invocation int) (a Answer, ok bool)
 	Wait(e *ToolCallEvent, plugin, reason string) error
 }
 
 // KeptTool is what a turn's log knows of a tool call.
 type KeptTool struct {
-	Output  *string // its result as the model was shown it; nil when it is not known
-	Started bool    // it was started: without an output it may have run
+	Output  *string   // its result as the model was shown it; nil when it is not known
+	Changes []Applied // what plugins changed about it
+	Started bool      // it was started: without an output it may have run
 }

@@ -1,8 +1,11 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,17 +22,18 @@ type replyRecord struct {
 	System   string         `json:"system,omitzero"`
 	Usage    Usage          `json:"usage,omitzero"`
 	Cached   bool           `json:"cached,omitzero"`
+	From     Origin         `json:"from,omitzero"`
 	Response datasets.Value `json:"response,omitzero"`
 	Calls    []ToolCall     `json:"calls,omitzero"`
 }
 
 func recordReply(r *Reply) *replyRecord {
-	return &replyRecord{r.Text, r.Finish, r.Model, r.Provider, r.System, r.Usage, r.Cached, r.Response, r.Calls}
+	return &replyRecord{r.Text, r.Finish, r.Model, r.Provider, r.System, r.Usage, r.Cached, r.From, r.Response, r.Calls}
 }
 
 func (r *replyRecord) reply() *Reply {
 	return &Reply{
-		Text: r.Text, Finish: r.Finish, Model: r.Model, Provider: r.Provider, System: r.System, Usage: r.Usage, Cached: r.Cached, Response: r.Response, Calls: r.Calls,
+		Text: r.Text, Finish: r.Finish, Model: r.Model, Provider: r.Provider, System: r.System, Usage: r.Usage, Cached: r.Cached, From: r.From, Response: r.Response, Calls: r.Calls,
 	}
 }
 
@@ -73,8 +77,12 @@ func (l *turnLog) ToolStarted(invocation int, id, name string, input datasets.Va
 	return l.keep(&record{Kind: "tool", State: "started", Invocation: &invocation, ID: id, Name: name, Input: input})
 }
 
-func (l *turnLog) ToolDone(invocation int, output string) error {
-	return l.keep(&record{Kind: "tool", State: "done", Invocation: &invocation, Output: &output})
+func (l *turnLog) ToolDone(invocation int, output string, changes []Applied) error {
+	return l.keep(&record{Kind: "tool", State: "done", Invocation: &invocation, Output: &output, Changes: recordChanges(changes)})
+}
+
+func (l *turnLog) ToolAgain(invocation int) error {
+	return l.keep(&record{Kind: "tool", State: "rerun", Invocation: &invocation})
 }
 
 func (l *turnLog) Approval(invocation int, plugin string) (Answer, bool) {
@@ -82,6 +90,18 @@ func (l *turnLog) Approval(invocation int, plugin string) (Answer, bool) {
 	defer l.c.mu.Unlock()
 	a, ok := l.c.h.turns[l.turn].answers[askedOf{invocation, plugin}]
 	return a, ok
+}
+
+func (l *turnLog) Refused(invocation int) (Answer, bool) {
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	answers := l.c.h.turns[l.turn].answers
+	for _, by := range slices.SortedFunc(maps.Keys(answers), func(a, b askedOf) int { return cmp.Compare(a.plugin, b.plugin) }) {
+		if a := answers[by]; by.invocation == invocation && !a.Allowed {
+			return a, true
+		}
+	}
+	return Answer{}, false
 }
 
 func (l *turnLog) Wait(e *ToolCallEvent, plugin, reason string) error {
@@ -112,7 +132,7 @@ func (l *turnLog) keep(r *record) error {
 		return r, nil
 	})
 	if _, ok := err.(*Failure); err != nil && !ok {
-		return &Fatal{err}
+		return &Fatal{Err: err}
 	}
 	return err
 }

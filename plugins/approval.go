@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,7 +34,8 @@ func AboutChanges() Rule { return Rule{about: changes} }
 // AboutAll asks about every tool call.
 func AboutAll() Rule { return Rule{about: everything} }
 
-// AboutTools asks about the tools named: by name, path, or path ending.
+// AboutTools asks about the tools named: by name, path, or path ending. There must
+// be one.
 func AboutTools(names ...string) Rule { return Rule{listed, slices.Clone(names)} }
 
 // ParseRule reads a rule as configurations spell it: "changes", "all", a list of
@@ -60,7 +62,12 @@ func ParseRule(v datasets.Value) (Rule, error) {
 	return r, r.check()
 }
 
-func (r Rule) check() error { return checkNames(r.names) }
+func (r Rule) check() error {
+	if r.about == listed && len(r.names) == 0 {
+		return errors.New("it names no tool, so nobody would be asked about any; name at least one")
+	}
+	return checkNames(r.names)
+}
 
 // covers reports whether the rule asks about a tool call.
 func (r Rule) covers(e *pipeline.ToolCallEvent) bool {

@@ -39,7 +39,6 @@ func TestApprovalRules(t *testing.T) {
 		{"unset", plugins.Rule{}, nil},
 		{"changes", plugins.AboutChanges(), []string{"send_email", "file"}}, // undeclared may change anything
 		{"all", plugins.AboutAll(), []string{"send_email", "search", "file"}},
-		{"no tools", plugins.AboutTools(), nil},
 		{"a name", plugins.AboutTools("send_email"), []string{"send_email"}},
 		{"a path", plugins.AboutTools("assistant/search"), []string{"search"}},
 		{"part of a name", plugins.AboutTools("email", "sea", "assistant"), nil},
@@ -113,6 +112,30 @@ func TestApprovalWaits(t *testing.T) {
 	equalLists(t, "ran", caller.Tools.(*toolbox).ran, []string{`send_email {"to":"a"}`, `search {"q":"b"}`, "file {}"})
 }
 
+// A person's no stands also when the turn is resumed without the plugin that
+// asked.
+func TestRefusalStands(t *testing.T) {
+	caller := scriptCaller(allTools())
+	caller.Approval = must(plugins.Approval(plugins.AboutTools("send_email"), nil))(t)
+	store := pipeline.NewMemoryStore()
+	program := parseYAML(t, assistantYAML)
+	chat := must(caller.Converse(program, "alex", store, pipeline.ConversationOptions{}))(t)
+	turn := send(t, chat, "x", pipeline.SendOptions{})
+	if turn.State != pipeline.TurnWaiting {
+		t.Fatalf("got %+v, want a turn that waits", turn)
+	}
+	if err := chat.Answer(t.Context(), turn.ID, turn.Waiting[0].Invocation, "approval", pipeline.Answer{Reason: "not now"}); err != nil {
+		t.Fatal(err)
+	}
+	bare := scriptCaller(allTools())
+	again := must(bare.Converse(program, "alex", store, pipeline.ConversationOptions{}))(t)
+	turn = must(again.Resume(t.Context(), turn.ID, pipeline.TurnOptions{}))(t)
+	if turn.State != pipeline.TurnDone {
+		t.Fatalf("got %+v, want a turn that is done", turn)
+	}
+	equalLists(t, "ran", bare.Tools.(*toolbox).ran, []string{`search {"q":"b"}`, "file {}"})
+}
+
 func TestParseRule(t *testing.T) {
 	for _, c := range []struct {
 		text string
@@ -127,6 +150,7 @@ func TestParseRule(t *testing.T) {
 		{`"search"`, plugins.Rule{}, `"changes", "all" or a list`},
 		{`true`, plugins.Rule{}, `"changes", "all" or a list`},
 		{`[1]`, plugins.Rule{}, "by name or path"},
+		{`[]`, plugins.Rule{}, "it names no tool"},
 		{`[""]`, plugins.Rule{}, "names no tool"},
 		{`["search/"]`, plugins.Rule{}, "names no tool"},
 	} {
@@ -159,4 +183,13 @@ func sameRule(t *testing.T, a, b plugins.Rule) bool {
 		return strings.Join(asked, " ")
 	}
 	return asks(a) == asks(b)
+}
+
+func TestApprovalOfNothing(t *testing.T) {
+	if _, err := plugins.Approval(plugins.AboutTools(), nil); err == nil || !strings.Contains(err.Error(), "approval: it names no tool") {
+		t.Errorf("Approval(AboutTools(), nil): %v", err)
+	}
+	if _, err := plugins.Approval(plugins.Rule{}, nil); err != nil {
+		t.Errorf("the rule that asks about none: %v", err)
+	}
 }

@@ -254,6 +254,55 @@ func TestDelegateResumed(t *testing.T) {
 	}
 }
 
+// A delegate whose own turn waits for a person holds up the asking turn, which goes
+// on once the person has answered: nobody is asked twice.
+func TestDelegateWaits(t *testing.T) {
+	for _, effects := range []pipeline.Effects{"", pipeline.EffectsRead, pipeline.EffectsChange} {
+		t.Run(string(effects), func(t *testing.T) {
+			caller, m := delegating(t, plugins.DelegateOptions{Effects: effects})
+			answer, looked := m.answer, false
+			m.answer = func(r *pipeline.Request) *pipeline.Reply {
+				if len(r.Tools) > 0 && r.Tools[0].Name == "look" && !looked {
+					looked = true
+					return &pipeline.Reply{Calls: []pipeline.ToolCall{toolCall("look", `{}`)}, Finish: "tool_calls"}
+				}
+				return answer(r)
+			}
+			research := parseYAML(t, researchYAML+"tools:\n  - {name: look, description: Look., parameters: {type: object}}\n")
+			tool := must(plugins.Delegate(plugins.DelegateOptions{Caller: caller, Program: research, Effects: effects}))(t)
+			ran := 0
+			caller.Tools = only{"research": tool, "look": pipeline.ToolFunc(func(context.Context, pipeline.Invocation, datasets.Value) (string, error) {
+				ran++
+				return "seen", nil
+			})}
+			caller.Approval = must(plugins.Approval(plugins.AboutTools("look"), nil))(t)
+			store := pipeline.NewMemoryStore()
+			chat := must(caller.Converse(parseYAML(t, outerYAML), "alex", store, pipeline.ConversationOptions{}))(t)
+			turn, err := chat.Send(t.Context(), message("a"), pipeline.SendOptions{})
+			if err != nil || turn.State != pipeline.TurnInterrupted || turn.Failure == nil || turn.Failure.Code != "turn-waiting" || ran != 0 {
+				t.Fatalf("the asking turn is %+v, %v; the tool ran %d times", turn, err, ran)
+			}
+			inner := must(caller.Converse(research, "alex.research", store, pipeline.ConversationOptions{}))(t)
+			waiting := must(inner.Turns(t.Context()))(t)
+			if len(waiting) != 1 || waiting[0].State != pipeline.TurnWaiting {
+				t.Fatalf("%+v", waiting)
+			}
+			if err := inner.Answer(t.Context(), waiting[0].ID, 0, "approval", pipeline.Answer{Allowed: true, By: "ada"}); err != nil {
+				t.Fatal(err)
+			}
+			asked := len(m.sent)
+			turn = must(chat.Resume(t.Context(), turn.ID, pipeline.TurnOptions{}))(t)
+			if turn.State != pipeline.TurnDone || ran != 1 || len(must(inner.Turns(t.Context()))(t)) != 1 {
+				t.Errorf("resumed, the turn is %s, %v; the tool ran %d times", turn.State, turn.Failure, ran)
+			}
+			// What the delegate answers with the tool's result, and the asking turn with that.
+			if again := len(m.sent) - asked; again != 2 {
+				t.Errorf("%d requests were sent once the person had answered, want 2", again)
+			}
+		})
+	}
+}
+
 // Two different questions that one tool call asks are two turns.
 func TestDelegateAskedTwice(t *testing.T) {
 	caller, _ := delegating(t, plugins.DelegateOptions{})

@@ -23,13 +23,16 @@ type GuardRule struct {
 }
 
 // Guard returns the plugin "guard", which blocks the tool calls that match one of
-// the rules; the first that matches gives the reason.
+// the rules, of which there must be one; the first that matches gives the reason.
 //
 // A pattern is searched for in the argument's text, or in the JSON of an argument
 // that is no text; write ^ and $ to match all of it. An argument that was not
 // given matches nothing. Where an object names a member twice, each is looked
 // at: what the tool will read is not known.
 func Guard(rules ...GuardRule) (*pipeline.Plugin, error) {
+	if len(rules) == 0 {
+		return nil, errors.New("guard: it has no rule, so it would block nothing; give it at least one")
+	}
 	var compiled []guardRule
 	for i, r := range rules {
 		c, err := r.compile()

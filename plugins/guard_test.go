@@ -16,7 +16,6 @@ func TestGuard(t *testing.T) {
 		call  pipeline.ToolCall
 		want  string // what the model is told
 	}{
-		{"no rule", nil, toolCall("file", `{}`), "ok"},
 		{"by name", []plugins.GuardRule{{Tools: []string{"file"}, Reason: "no files"}}, toolCall("file", `{}`), blocked + "no files"},
 		{"by path ending", []plugins.GuardRule{{Tools: []string{"assistant/file"}}}, toolCall("file", `{}`), blocked + "it is not allowed here"},
 		{"another tool", []plugins.GuardRule{{Tools: []string{"email", "le"}, Reason: "r"}}, toolCall("file", `{}`), "ok"},
@@ -48,6 +47,9 @@ func TestGuard(t *testing.T) {
 }
 
 func TestGuardRefuses(t *testing.T) {
+	if _, err := plugins.Guard(); err == nil || !strings.Contains(err.Error(), "guard: it has no rule") {
+		t.Errorf("Guard(): %v", err)
+	}
 	for _, c := range []struct {
 		rule plugins.GuardRule
 		say  string

@@ -26,7 +26,9 @@ type LoadOptions struct {
 	// it, with this process's rights.
 	AllowExec bool
 
-	// Stderr is where plugins print. nil drops it.
+	// Stderr is where plugins print, whole lines at a time: what a Starlark file
+	// prints with its place, what a program writes to its standard error with the
+	// plugin's name. nil drops it.
 	Stderr io.Writer
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"evalrun/datasets"
+	"evalrun/internal/conf"
 	"evalrun/internal/proc"
 	"evalrun/pipeline"
 )
@@ -29,13 +30,14 @@ type process struct {
 	loader *Loader
 	path   string
 	argv   []string
+	stderr *printed
 	hello  hello
 	busy   chan struct{} // holds one token while an event is with the program
 
 	// Held by the token.
 	child   *proc.Child // nil when it is not running
 	id      int64       // of the last event since it was started
-	crashes int         // since an event was last handled
+	crashes int         // since an event was last answered
 	last    error       // of the last crash
 	closed  bool
 }
@@ -57,6 +59,7 @@ func (h hello) same(o hello) bool {
 // loadProcess starts a program and makes a plugin of what it says of itself.
 func (l *Loader) loadProcess(ctx context.Context, path, abs string) (*pipeline.Plugin, error) {
 	p := &process{loader: l, path: path, argv: []string{abs}, busy: make(chan struct{}, 1)}
+	p.stderr = &printed{w: l.opts.Stderr, name: filepath.Base(path)} // until it has said its name
 	if strings.EqualFold(filepath.Ext(abs), ".py") {
 		// Unbuffered, so that an answer that was printed is an answer that was sent.
 		p.argv = []string{"python3", "-u", abs}
@@ -85,14 +88,18 @@ func (l *Loader) loadProcess(ctx context.Context, path, abs string) (*pipeline.P
 
 // start starts the program and shakes hands.
 func (p *process) start(ctx context.Context) (*proc.Child, hello, error) {
-	child, err := proc.Start(p.argv, maxLine, p.loader.opts.Stderr)
+	child, err := proc.Start(p.argv, maxLine, p.stderr)
 	if err != nil {
 		return nil, hello{}, err
 	}
 	said, err := shakeHands(ctx, child)
 	if err != nil {
 		child.Kill()
+		p.stderr.end()
 		return nil, hello{}, withStderr(err, child)
+	}
+	if said.Name != "" {
+		p.stderr.called(said.Name)
 	}
 	return child, said, nil
 }
@@ -166,6 +173,9 @@ func parseAnswer(line []byte, id int64) (answer, error) {
 	return a, nil
 }
 
+// ends reports whether the program is done with the event, and asks for nothing.
+func (a answer) ends() bool { return a.Entries == nil && a.Remember == nil && a.Ask == nil }
+
 func given(v datasets.Value) bool { return !v.IsZero() && !v.IsNull() }
 
 // parseLine reads one line of the protocol: a JSON object with no unknown names.
@@ -174,10 +184,13 @@ func parseLine(line []byte, to any) error {
 	if err == nil {
 		err = json.Unmarshal([]byte(v.JSON()), to, json.RejectUnknownMembers(true), jsontext.AllowInvalidUTF8(true))
 	}
-	if err != nil {
-		return fmt.Errorf("it wrote %.200q: %w (standard output is for the protocol alone; print to standard error)", line, err)
+	switch {
+	case err == nil:
+		return nil
+	case v.Kind() == '{': // it meant to answer
+		return fmt.Errorf("it wrote %.200q: %s", line, conf.ExplainJSON(err, to))
 	}
-	return nil
+	return fmt.Errorf("it wrote %.200q: %s (standard output is for the protocol alone; print to standard error)", line, conf.ExplainJSON(err, to))
 }
 
 // crash is an error after which the program cannot be spoken with any more.
@@ -198,6 +211,7 @@ func (p *process) handle(ctx context.Context, e pipeline.Event) (datasets.Value,
 	if c, ok := errors.AsType[*crash](err); ok {
 		if p.child != nil {
 			p.child.Kill() // first, so that its standard error is all there
+			p.stderr.end()
 			err = fmt.Errorf("%s: %w", p.path, withStderr(c.err, p.child))
 			p.child = nil
 		}
@@ -207,9 +221,6 @@ func (p *process) handle(ctx context.Context, e pipeline.Event) (datasets.Value,
 		p.crashes++
 		p.last = err
 		return datasets.Value{}, err
-	}
-	if err == nil {
-		p.crashes = 0
 	}
 	return v, err
 }
@@ -240,6 +251,9 @@ func (p *process) event(ctx context.Context, e pipeline.Event) (datasets.Value, 
 		if err != nil {
 			return datasets.Value{}, &crash{err}
 		}
+		if a.ends() {
+			p.crashes = 0
+		}
 		var reply datasets.Value
 		switch {
 		case a.Entries != nil:
@@ -263,10 +277,8 @@ func (p *process) event(ctx context.Context, e pipeline.Event) (datasets.Value, 
 			return datasets.Value{}, stopped
 		case a.Error != nil:
 			return datasets.Value{}, fmt.Errorf("%s: %s", p.path, *a.Error)
-		case given(a.Request):
-			return datasets.Values{"request": a.Request}.Object(), nil
 		default:
-			return a.Change, nil
+			return p.change(e.Hook(), a)
 		}
 		text := reply.JSON()
 		if err != nil {
@@ -276,6 +288,30 @@ func (p *process) event(ctx context.Context, e pipeline.Event) (datasets.Value, 
 			return datasets.Value{}, &crash{err}
 		}
 	}
+}
+
+// change is the change that an answer asks for. What cannot be one is refused here,
+// where the program's path is known.
+func (p *process) change(hook pipeline.Hook, a answer) (datasets.Value, error) {
+	refuse := func(why string) (datasets.Value, error) {
+		return datasets.Value{}, changeFailed(p.hello.Name, hook, p.path+": "+why)
+	}
+	switch isRequest := hook == pipeline.HookRequest; {
+	case given(a.Request) && !isRequest:
+		return refuse(fmt.Sprintf("a handler of %s answers with a change, not with a request", hook))
+	case given(a.Request):
+		if _, err := pipeline.ParseRequest(a.Request); err != nil {
+			return refuse(err.Error())
+		}
+		return datasets.Values{"request": a.Request}.Object(), nil
+	case given(a.Change) && isRequest:
+		return refuse(`a handler of request answers with the whole request, {"request": …}, not with a change`)
+	case given(a.Change):
+		if _, err := pipeline.ParseChange(a.Change); err != nil {
+			return datasets.Value{}, at(p.path, err)
+		}
+	}
+	return a.Change, nil
 }
 
 // revive starts the program again when it ended, unless that happens too often.
@@ -308,6 +344,7 @@ func (p *process) close() {
 	if p.child != nil {
 		p.child.Close()
 		p.child = nil
+		p.stderr.end()
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"evalrun/datasets"
+	"evalrun/internal/star"
 	"evalrun/pipeline"
 	"evalrun/plugins"
 )
@@ -128,11 +129,13 @@ func TestProcessLoadRefuses(t *testing.T) {
 		{hello("[]"), "plugin-load", "its first line is no handshake"},
 		{hello(`{"evalrun_plugin":2,"name":"a","hooks":[]}`), "plugin-load", `its handshake says "evalrun_plugin": 2; this is protocol 1`},
 		{hello(`{"evalrun_plugin":1,"name":"a"}`), "plugin-load", `its handshake names no "hooks"`},
-		{hello(`{"evalrun_plugin":1,"name":"a","hooks":[],"more":1}`), "plugin-load", `"more"`},
+		{hello(`{"evalrun_plugin":1,"name":"a","hooks":[],"more":1}`), "plugin-load", `unknown key "more"; known are evalrun_plugin, name, version, api, description, hooks`},
+		{hello(`{"evalrun_plugin":1,"name":"a","hoks":[]}`), "plugin-load", `unknown key "hoks"; did you mean "hooks"?`},
+		{hello(`{"evalrun_plugin":1,"name":"a","hooks":"request"}`), "plugin-load", `hooks must be a list of texts, not text`},
 		{hello(`{"evalrun_plugin":1,"name":"a","hooks":["request","request"]}`), "plugin-load", `the hook "request" twice`},
 		{hello(`{"evalrun_plugin":1,"name":"A","hooks":[]}`), "plugin-name", `plugin: the name "A" does not match`},
 		{hello(`{"evalrun_plugin":1,"name":"a","api":2,"hooks":[]}`), "plugin-api", "it asks for plugin API 2"},
-		{hello(`{"evalrun_plugin":1,"name":"a","hooks":["befor_call"]}`), "plugin-hook", `there is no hook "befor_call"`},
+		{hello(`{"evalrun_plugin":1,"name":"a","hooks":["befor_call"]}`), "plugin-hook", `there is no hook "befor_call"; did you mean "before_call"?`},
 		{write(t, "p", "#!/bin/sh\necho the reason >&2\nexit 3\n", 0o755), "plugin-load", "ended: exit status 3; its standard error:\nthe reason"},
 		{write(t, "p", "no program", 0o755), "plugin-load", "exec format error"},
 		{write(t, "p", "#!/bin/sh\nexec sleep 600\n", 0o755), "plugin-load", "stopped: loading it took longer than 300ms"},
@@ -156,13 +159,16 @@ func TestProcessFails(t *testing.T) {
 		{`echo oops`, "plugin-failed", `it wrote "oops": not a JSON value`},
 		{`echo '{"id":7}'`, "plugin-failed", "it answered event 7; it was told event 1"},
 		{`echo '{"id":'$id',"change":{},"error":"x"}'`, "plugin-failed", "more than one of change, request"},
-		{`echo '{"id":'$id',"chnge":{}}'`, "plugin-failed", `"chnge"`},
+		{`echo '{"id":'$id',"chnge":{}}'`, "plugin-failed", `plugin sh, before_call: $: it wrote "{\"id\":1,\"chnge\":{}}": unknown key "chnge"; did you mean "change"?`},
+		{`echo '{"id":'$id',"error":3}'`, "plugin-failed", "error must be text, not the number"},
 		{`echo '{"id":'$id',"change":{"settings":{"temperature":1e999}}}'`, "plugin-failed", "too large"},
 		{`echo '{"id":'$id',"error":"no luck"}'`, "plugin-failed", "plugin sh, before_call: $: no luck"},
-		{`echo '{"id":'$id',"change":3}'`, "plugin-change", "not a change"},
-		{`echo '{"id":'$id',"change":{"sectoins":[]}}'`, "plugin-change", "sectoins"},
+		{`echo '{"id":'$id',"change":3}'`, "plugin-change", "plugin sh, before_call: $: not a change: the value must be an object, not the number"},
+		{`echo '{"id":'$id',"change":{"sectoins":[]}}'`, "plugin-change", `plugin sh, before_call: $: not a change: unknown key "sectoins"; did you mean "sections"?`},
+		{`echo '{"id":'$id',"change":{"sections":"x"}}'`, "plugin-change", "$: not a change: sections must be a list of texts, not text"},
+		{`echo '{"id":'$id',"change":{"settings":{"temprature":1}}}'`, "plugin-change", `"temprature" is not a model's setting; did you mean "temperature"?`},
 		{`echo '{"id":'$id',"change":{"block":"x"}}'`, "plugin-change", "before_call does not take block"},
-		{`echo '{"id":'$id',"request":{}}'`, "plugin-change", ""},
+		{`echo '{"id":'$id',"request":{}}'`, "plugin-change", "$: a handler of before_call answers with a change, not with a request"},
 		{`echo the reason >&2; exit 3`, "plugin-failed", "ended: exit status 3; its standard error:\nthe reason"},
 		{`echo the reason >&2; echo oops`, "plugin-failed", "its standard error:\nthe reason"},
 		{`head -c 17000000 /dev/zero | tr '\0' x`, "plugin-failed", "wrote more than 16777216 bytes as a line"},
@@ -248,7 +254,7 @@ func TestProcessStderr(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if out.String() != "event 1\nevent 2\n" {
+	if out.String() != "sh: event 1\nsh: event 2\n" {
 		t.Errorf("its standard error is %q", out.String())
 	}
 	if f := asked(t, &deskModel{}, p, nil).Failure; f == nil || !strings.Contains(f.Message, "the plugins' loader is closed") {
@@ -292,5 +298,95 @@ func TestProcessLoadIsCanceled(t *testing.T) {
 	_, _, err := execLoader(t, plugins.LoadOptions{}).Load(ctx, write(t, "p", "#!/bin/sh\nexec sleep 600\n", 0o755))
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// What a program writes to its standard error comes in whole lines with a name in
+// front: the file's, until the plugin has said its own.
+func TestProcessPrints(t *testing.T) {
+	var out bytes.Buffer
+	l := execLoader(t, plugins.LoadOptions{Stderr: &out})
+	path := write(t, "p", `#!/bin/sh
+read -r hello
+echo starting >&2
+echo '{"evalrun_plugin":1,"name":"sh","hooks":["before_call"]}'
+read -r line
+printf 'one\ntw' >&2
+printf 'o\nthree' >&2
+echo '{"id":1}'
+read -r line
+`, 0o755)
+	p := loadFile(t, l, path)
+	if f := asked(t, &deskModel{}, p, nil).Failure; f != nil {
+		t.Fatal(f)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Replace(out.String(), "p: starting", "sh: starting", 1) // whichever was first
+	if want := "sh: starting\nsh: one\nsh: two\nsh: three\n"; got != want {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+}
+
+// What is no request is refused with the file's name, in words of the format.
+func TestProcessRequestFails(t *testing.T) {
+	for _, c := range []struct{ answer, want string }{
+		{`"request":{"model":"m","messages":[{"rol":"user","parts":[]}]}`, `plugin sh, request: $: not a request: unknown key "rol" in messages[0]; did you mean "role"?`},
+		{`"request":{"modl":"m"}`, `$: not a request: unknown key "modl"; did you mean "model"?`},
+		{`"request":{"model":"m","messages":{}}`, "$: not a request: messages must be a list, not an object"},
+		{`"request":{"model":"m","messages":[],"config":3}`, "$: not a request: config must be an object, not the number"},
+		{`"request":{"model":"m","messages":[],"tools":[{"nme":"a"}]}`, `$: not a request: unknown key "nme" in tools[0]`},
+		{`"change":{"sections":[]}`, `$: a handler of request answers with the whole request, {"request": …}, not with a change`},
+	} {
+		path := shellPlugin(t, `{"evalrun_plugin":1,"name":"sh","hooks":["request"]}`, `echo '{"id":'$id',`+c.answer+`}'`)
+		m := &deskModel{}
+		f := asked(t, m, loadFile(t, execLoader(t, plugins.LoadOptions{}), path), nil).Failure
+		if f == nil || f.Code != "plugin-change" || !strings.Contains(f.Error(), strings.ReplaceAll(c.want, "$", path)) {
+			t.Errorf("%s: %v; want %q", c.answer, f, c.want)
+		}
+		if len(m.sent) > 0 {
+			t.Errorf("%s: a request was sent", c.answer)
+		}
+	}
+}
+
+// A field that is null is not asked for, whichever it is.
+func TestProcessNullFields(t *testing.T) {
+	fields := ""
+	for _, name := range star.ChangeFields() {
+		if name != "sections" {
+			fields += `,"` + name + `":null`
+		}
+	}
+	p := loadFile(t, execLoader(t, plugins.LoadOptions{}), shellPlugin(t, "", `echo '{"id":'$id',"change":{"sections":["x"]`+fields+`}}'`))
+	call := asked(t, &deskModel{}, p, nil)
+	if want := `sh 1.0.0 before_call {"sections":["x"]}`; call.Failure != nil || changes(call) != want {
+		t.Errorf("%v, %s", call.Failure, changes(call))
+	}
+}
+
+// A program that answers, if only with an error, has not ended badly: the count of
+// those in a row begins anew. Asking for something is no answer yet.
+func TestProcessAnsweredBetween(t *testing.T) {
+	// It dies on every other event, and remembers across its lives.
+	died := filepath.Join(t.TempDir(), "died")
+	flips := fmt.Sprintf(`if [ -e '%[1]s' ]; then rm '%[1]s'; else touch '%[1]s'; exit 3; fi; `, died)
+	p := loadFile(t, execLoader(t, plugins.LoadOptions{}), shellPlugin(t, "", flips+`echo '{"id":'$id',"error":"no"}'`))
+	for i := range 10 {
+		want := "exit status 3"
+		if i%2 == 1 {
+			want = ": no"
+		}
+		if f := asked(t, &deskModel{}, p, nil).Failure; f == nil || !strings.Contains(f.Message, want) || strings.Contains(f.Message, "in a row") {
+			t.Fatalf("event %d: %v, want %q", i, f, want)
+		}
+	}
+	p = loadFile(t, execLoader(t, plugins.LoadOptions{}), shellPlugin(t, "", `echo '{"id":'$id',"entries":"k"}'; read -r list; exit 3`))
+	for range 3 {
+		asked(t, &deskModel{}, p, nil)
+	}
+	if f := asked(t, &deskModel{}, p, nil).Failure; f == nil || !strings.Contains(f.Message, "3 times in a row") {
+		t.Errorf("after three bad ends: %v", f)
 	}
 }

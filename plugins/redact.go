@@ -340,9 +340,28 @@ func (r *Redactor) toolCall(_ context.Context, e *pipeline.ToolCallEvent) (*pipe
 		}
 		return &pipeline.Change{Block: new("its input has something that must not be passed on; give it as an object")}, nil
 	}
-	inputs, err := r.values(datasets.ValuesOf(e.Input))
-	if err != nil || inputs == nil {
-		return nil, err
+	var inputs datasets.Values
+	for name, v := range e.Input.Members() {
+		// Members can be replaced, not renamed.
+		if hidden, err := r.Hide(name); err != nil {
+			return nil, err
+		} else if hidden != name {
+			return &pipeline.Change{Block: new("the name of a member of its input must not be passed on; give it as a value")}, nil
+		}
+		hidden, err := r.value(v)
+		if err != nil {
+			return nil, err
+		}
+		// Of members of one name the last counts, and replacing takes the others away.
+		if _, again := inputs[name]; again || hidden.JSON() != v.JSON() {
+			if inputs == nil {
+				inputs = datasets.Values{}
+			}
+			inputs[name] = hidden
+		}
+	}
+	if inputs == nil {
+		return nil, nil
 	}
 	return &pipeline.Change{Inputs: inputs}, nil
 }

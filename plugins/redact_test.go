@@ -197,3 +197,24 @@ func FuzzRedact(f *testing.F) {
 		}
 	})
 }
+
+// What members of one name hide, or a member's name, no tool gets either.
+func TestRedactMembers(t *testing.T) {
+	const bob = "bob@mail.example"
+	r := redactor(t, plugins.RedactOptions{})
+	hidden := must(r.Hide(bob))(t)
+	for input, want := range map[string]string{
+		`{"to":"` + bob + `","to":"ok","n":1}`: `search {"to":"ok","n":1}`,
+		`{"to":"ok","to":"` + bob + `"}`:       `search {"to":"` + hidden + `"}`,
+		`{"n":1,"` + bob + `":1}`:              "",
+		`{"n":1,"n":2}`:                        `search {"n":1,"n":2}`,
+	} {
+		m := callsOnce(toolCall("search", input))
+		caller := scriptCaller(m)
+		call := askWith(t, caller, parseYAML(t, assistantYAML), "x", r.Plugin())
+		ran := strings.Join(caller.Tools.(*toolbox).ran, "; ")
+		if call.Failure != nil || ran != want || want == "" && !strings.HasPrefix(m.told()[0], "This call was blocked (redact): ") {
+			t.Errorf("%s: ran %q, want %q; told %q, %v", input, ran, want, m.told(), call.Failure)
+		}
+	}
+}

@@ -11,6 +11,9 @@ import (
 	"evalrun/internal/canon"
 )
 
+// MarshalJSON is AppendJSON, so that records are never written in another form.
+func (r *Record) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
+
 // AppendJSON appends the record as a line of a call log, without the line's end.
 // What ParseRecord read is written equal as canonical JSON.
 func (r *Record) AppendJSON(dst []byte) []byte {
@@ -74,6 +77,9 @@ func (r *Record) AppendJSON(dst []byte) []byte {
 	w.close(r.Extra)
 	return w.b
 }
+
+// MarshalJSON is AppendJSON.
+func (r *Rating) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
 
 // AppendJSON appends the rating as a line of a call log, without the line's end.
 // What ParseRating read is written equal as canonical JSON.

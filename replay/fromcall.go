@@ -124,19 +124,30 @@ func appendExchange(list []Exchange, x *pipeline.Exchange, lm string) []Exchange
 	return append(list, base)
 }
 
-// callsOf is the list of a reply's tool calls.
+// callsOf is the list of a reply's tool calls. Their inputs are as the model wrote
+// them, also where not every reader of JSON takes that, such as a member twice.
 func callsOf(calls []pipeline.ToolCall) datasets.Value {
-	v, err := datasets.ValueOf(calls)
-	if err != nil { // texts, and values that were JSON already
-		panic("replay: tool calls have no JSON form: " + err.Error())
+	b := []byte{'['}
+	for i, c := range calls {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = canon.AppendString(append(b, `{"id":`...), c.ID)
+		b = canon.AppendString(append(b, `,"name":`...), c.Name)
+		input := c.Input.JSON()
+		if c.Input.IsZero() {
+			input = "null"
+		}
+		b = append(append(append(b, `,"input":`...), input...), '}')
 	}
-	return v
+	return datasets.RawValue(string(append(b, ']')))
 }
 
 // fail marks an exchange that got no reply.
 func (x *Exchange) fail(f *pipeline.Failure) {
 	x.Cached = new(false)
 	if f != nil {
+		x.Usage = usageOf(f.Usage)
 		w := writer{}
 		w.err(errorOf(f))
 		x.Error = datasets.RawValue(string(w.b))

@@ -66,6 +66,13 @@ func TestFromCall(t *testing.T) {
 		t.Errorf("the response is %s, want %s", got, want)
 	}
 
+	// A model may write a member twice: the record has what it wrote.
+	tools.Exchanges[0].Reply.Calls = []pipeline.ToolCall{{ID: "a\n", Name: "look", Input: datasets.RawValue(`{"n":1,"n":2}`)}, {Name: "go"}}
+	with, err = ParseRecord(FromCall(&tools, datasets.Value{}).AppendJSON(nil))
+	if err != nil || with.Exchanges[0].Response.JSON() != `{"calls":[{"id":"a\n","name":"look","input":{"n":1,"n":2}},{"id":"","name":"go","input":null}],"text":""}` {
+		t.Errorf("%v: the response is %s", err, with.Exchanges[0].Response.JSON())
+	}
+
 	call.Failure, call.Outputs = nil, datasets.Values{"label": datasets.Text("refund")}
 	call.Exchanges = call.Exchanges[:1]
 	call.SawOf, call.Changes, call.Tags = "", nil, nil

@@ -1,10 +1,12 @@
 package replay
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -95,10 +97,31 @@ func filesOf(path string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening records: %w", err)
 	}
+	if len(names) == 0 && holdsConversations(path, logs) {
+		return nil, refusedf("%s is a folder of conversations and holds no call records; rated rows come from call logs: name the call log of these turns, or the store it was imported into", path)
+	}
 	if names = append(names, logs...); len(names) == 0 {
 		return nil, refusedf("%s holds no records: no %s or %s, no *.jsonl and no day folder (2025-01-31); name a store or a call log", path, callsPattern, ratingsPattern)
 	}
 	return names, nil
+}
+
+// holdsConversations reports whether a folder without a store is one that has
+// conversations, or the folder in it that they are in.
+func holdsConversations(folder string, logs []string) bool {
+	if len(logs) == 0 {
+		info, err := os.Stat(filepath.Join(folder, "conversations"))
+		return err == nil && info.IsDir()
+	}
+	f, err := os.Open(logs[0])
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 256)
+	n, _ := io.ReadFull(f, head)
+	first, _, _ := bytes.Cut(head[:n], []byte("\n"))
+	return bytes.Contains(first, []byte(`"functai_conversation"`))
 }
 
 func (l *library) addFile(path string) error {

@@ -70,8 +70,10 @@ type rowRow struct {
 	CallerOptimization string        `parquet:"caller_optimization,optional,dict"`
 }
 
-// answeredRow are the columns of an exchange that say whether it can be shown again.
+// answeredRow are the columns of an exchange that say whether it can be shown
+// again, and whether it would be asked the same.
 type answeredRow struct {
+	Model       string        `parquet:"model,optional,dict"`
 	Finish      string        `parquet:"finish,optional,dict"`
 	Response    columnar.JSON `parquet:"response,json,optional"`
 	RequestHash string        `parquet:"request_hash,optional"`
@@ -90,7 +92,7 @@ func (r *rowRow) call() callRow {
 	if r.Exchanges != nil {
 		c.Exchanges = make([]exchangeRow, len(r.Exchanges))
 		for i, x := range r.Exchanges {
-			c.Exchanges[i] = exchangeRow{Finish: x.Finish, Response: x.Response, RequestHash: x.RequestHash, Extra: x.Extra}
+			c.Exchanges[i] = exchangeRow{Model: x.Model, Finish: x.Finish, Response: x.Response, RequestHash: x.RequestHash, Extra: x.Extra}
 		}
 	}
 	return c

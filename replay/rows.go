@@ -324,6 +324,8 @@ func (q *Query) judge(rec *Record, said []*Rating) *ratedCall {
 		Disputed: verdict.disputed,
 	}
 	c.row.Meta = metaOf(rec, &c.row)
+	c.row.Sent = sentBy(rec)
+	c.row.Steps = toolSteps(rec)
 	return c
 }
 

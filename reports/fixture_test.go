@@ -29,6 +29,7 @@ type stage struct {
 	lanes    []*lane
 	rows     int
 	row      func(i int) (id string, inputs datasets.Value)
+	tell     func(*harness.Evaluation) // what else is known of it
 }
 
 type lane struct {
@@ -115,6 +116,8 @@ func (s *stage) play(t testing.TB) (*harness.Evaluation, []harness.Result, map[s
 			}
 		}
 		for _, p := range l.Plugins {
+			out.Kept++
+			out.Tools = map[string]int{"exact": 1200, "canonical": 3, "stub": 2, "live": 1, "never_recorded": 4}
 			out.PluginUse = append(out.PluginUse, harness.PluginUse{Plugin: p.Name, Version: p.Version, Hook: "before_call", Changed: s.rows, Instruction: 1, Blocked: 2, Failed: 1})
 		}
 		for m, name := range s.metrics {
@@ -147,6 +150,9 @@ func (s *stage) play(t testing.TB) (*harness.Evaluation, []harness.Result, map[s
 		for m, metric := range s.metrics {
 			e.Comparisons = append(e.Comparisons, s.compare(t, metric, l.Name, table[s.baseline][m], table[l.Name][m], lost[s.baseline], lost[l.Name]))
 		}
+	}
+	if s.tell != nil {
+		s.tell(e)
 	}
 	// The order of a run: row by row, the repeats, the candidates interleaved.
 	at := map[string]int{}
@@ -209,8 +215,15 @@ func (s *stage) compare(t testing.TB, metric, candidate string, before, after []
 // report makes the report of a run of these stages.
 func report(t testing.TB, name string, facts Facts, stages ...*stage) *Report {
 	t.Helper()
+	return reportOf(t, name, facts, nil, stages...)
+}
+
+// reportOf is report of a run that had these sittings.
+func reportOf(t testing.TB, name string, facts Facts, sittings []harness.Sitting, stages ...*stage) *Report {
+	t.Helper()
 	m := &material{
-		dir: "runs/20260302T091500Z_" + name + "_4be19c02",
+		sittings: sittings,
+		dir:      "runs/20260302T091500Z_" + name + "_4be19c02",
 		manifest: &harness.Manifest{
 			Schema: 1, ID: "20260302T091500Z_" + name + "_4be19c02", Identity: "sha256:4be19c02" + strings.Repeat("77", 28), Name: name,
 			Started: time.Date(2026, 3, 2, 9, 15, 0, 0, time.UTC), Spec: "sha256:" + strings.Repeat("c3", 32), Records: []string{"records"},
@@ -319,11 +332,11 @@ func betterStage() *stage {
 		left: map[string]int{"no_answer": 41, "other_signature": 9, "disputed": 3},
 		lanes: []*lane{
 			{
-				harness.CandidateFacts{Name: "direct", Program: "shop:route", ProgramVersion: "sha256:" + strings.Repeat("1d", 32), Model: model("small", "openai"), Price: &harness.Price{Input: 0.4, Output: 1.6}},
+				harness.CandidateFacts{Name: "direct", Program: "shop:route", ProgramVersion: "sha256:" + strings.Repeat("1d", 32), Model: model("small", "openai"), Price: &pipeline.Price{Input: 0.4, Output: 1.6}},
 				func(i, _ int) reply { return choose(direct(spread(i)), i) },
 			},
 			{
-				harness.CandidateFacts{Name: "cot", Program: "shop:route", ProgramVersion: "sha256:" + strings.Repeat("2e", 32), Definition: "sha256:" + strings.Repeat("2d", 32), Model: model("small", "openai"), Plugins: []harness.PluginRef{{Name: "trim", Version: "1.0.0"}}, Price: &harness.Price{Input: 0.4, Output: 1.6}},
+				harness.CandidateFacts{Name: "cot", Program: "shop:route", ProgramVersion: "sha256:" + strings.Repeat("2e", 32), Definition: "sha256:" + strings.Repeat("2d", 32), Model: model("small", "openai"), Plugins: []harness.PluginRef{{Name: "trim", Version: "1.0.0"}}, Price: &pipeline.Price{Input: 0.4, Output: 1.6}},
 				func(i, _ int) reply {
 					switch spread(i) { // rows that both have wrong anyway
 					case 231, 240:
@@ -445,6 +458,74 @@ func hostileStage() *stage {
 	}
 }
 
+// servedStage asked services, one of them without a price, and lost a row to each
+// kind of trouble.
+func servedStage() *stage {
+	s := betterStage()
+	s.rows = 40
+	s.lanes[1].Model, s.lanes[1].Price = model("big|er", "openai"), nil
+	for i, class := range []string{"rate_limited", "rate_limited", "server"} {
+		before := s.lanes[1].reply
+		s.lanes[1].reply = func(row, k int) reply {
+			if row == 3*i+1 {
+				return reply{lost: true, failed: &harness.Failed{Class: class, Type: pipeline.TypeServer, Message: "HTTP status 503"}}
+			}
+			return before(row, k)
+		}
+	}
+	s.tell = func(e *harness.Evaluation) {
+		for i, out := range e.Candidates {
+			m := &out.Measured
+			m.Latency.Of, m.Waited, m.Retries = harness.OfWire, 12.5*float64(i+1), 3+i
+			m.Cached, m.Latency.N = 10, 30
+			m.Reused = harness.Spent{Requests: 10, Tokens: 2400, Unknown: 10}
+			if out.Price != nil {
+				m.Reused.Money, m.Reused.Unknown = 0.00123, 0
+			}
+		}
+	}
+	return s
+}
+
+// servedSittings are a sitting that was killed and one that went on: rate limited,
+// down for a while, and given up by one model.
+func servedSittings() []harness.Sitting {
+	began := time.Date(2026, 3, 2, 9, 15, 0, 0, time.UTC)
+	ended := began.Add(10 * time.Minute)
+	events := func(list ...any) (history []harness.LimitEvent) {
+		for i := 0; i < len(list); i += 3 {
+			history = append(history, harness.LimitEvent{At: float64(list[i].(int)), Limit: list[i+1].(int), Why: list[i+2].(string)})
+		}
+		return history
+	}
+	booking := func(cause, model string, s harness.Spent) harness.Booking {
+		return harness.Booking{Purpose: "candidate", Cause: cause, Model: model, Spent: s}
+	}
+	return []harness.Sitting{
+		{Started: began, Models: []harness.Limited{{Name: "small", History: events(0, 8, "start")}}, Bookings: []harness.Booking{}, Before: []harness.Booking{}},
+		{
+			Started: began.Add(4 * time.Minute), Ended: &ended,
+			Models: []harness.Limited{
+				{
+					Name: "big|er", Requests: 30, Tries: 51, Retries: map[string]int64{"rate_limited": 4, "server": 2}, Pauses: 1, LongestPause: 180, Waited: 4000,
+					History: events(0, 8, "start", 20, 8, "server_error", 150, 8, "paused", 151, 8, "probe", 153, 8, "probe", 330, 8, "gave_up"),
+				},
+				{
+					Name: "small", Requests: 1200, Tries: 1214, Retries: map[string]int64{"rate_limited": 9, "timeout": 5}, Episodes: 2, Pauses: 1, LongestPause: 31, Waited: 640,
+					History: events(0, 8, "start", 4, 16, "grew", 9, 32, "grew", 15, 64, "grew", 40, 51, "rate_limited", 80, 53, "grew", 120, 42, "rate_limited",
+						200, 42, "paused", 201, 42, "probe", 231, 42, "probe", 231, 21, "resumed", 240, 42, "grew", 350, 44, "grew"),
+				},
+			},
+			Bookings: []harness.Booking{
+				booking("first", "big|er", harness.Spent{Requests: 27, Tokens: 6000, Unknown: 26, Doubtful: 1}),
+				booking("first", "small", harness.Spent{Requests: 30, Tokens: 7400, Money: 0.0042}),
+				booking("retry", "small", harness.Spent{Requests: 14, Unknown: 2, Uncounted: 2}),
+			},
+			Before: []harness.Booking{booking("first", "small", harness.Spent{Requests: 10, Tokens: 2400, Money: 0.00123})},
+		},
+	}
+}
+
 var facts = Facts{
 	Exit:   Exit{0, "done"},
 	Limits: datasets.Values{"concurrency": datasets.Int(16), "timeout": datasets.Text("60s"), "retries": datasets.Int(3)},
@@ -470,5 +551,7 @@ func fixtures(t testing.TB) map[string]*Report {
 		"alone":   report(t, "ticket-routing", facts, aloneStage()),
 		"hostile": report(t, "<script>alert(0)</script>", facts, hostileStage()),
 		"across":  across(),
+		"served":  reportOf(t, "served", facts, servedSittings(), servedStage()),
+		"lanes":   report(t, "lanes", facts, lanesStage(t)),
 	}
 }

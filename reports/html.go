@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"evalrun/harness"
 	"evalrun/harness/stats"
 )
 
@@ -41,6 +42,7 @@ type page struct {
 	Warnings []pageWarning
 	Suite    *pageSuite
 	Sections []pageSection
+	Took     *pageTook
 	Methods  []method
 	Origin   phrase
 	Ids      []fact
@@ -81,9 +83,14 @@ type pageSection struct {
 	Changes   []pageChanges
 	Failures  []failure
 	Account   string
-	Plugins   []pagePlugin
+	Notes     []phrase // on what was compared
+	Tools     phrase
+	Classes   []classTable
+	Judges    []judgeTable
+	Plugins   []pluginLine
 	Ledger    pageLedger
 	Effort    []pageEffort
+	Wire      bool // some times are of the wire
 }
 
 type pageGroup struct {
@@ -109,9 +116,15 @@ type pageState struct {
 	Counts []string
 }
 
-type pagePlugin struct{ Candidate, Plugin, Hook, Changed, Instruction, Blocked, Failed, Answers string }
+type pageEffort struct{ Candidate, Answers, In, Out, Cost, Median, P95, Waited string }
 
-type pageEffort struct{ Candidate, Answers, In, Out, Cost, Median, P95 string }
+// pageTook is what a run against services took.
+type pageTook struct {
+	Phrases  []phrase
+	Spending spendTable
+	Plots    []limitPlot
+	Marks    []limitMark // that are in the plots
+}
 
 // writeHTML writes one page that needs nothing else and asks nothing of a network.
 func writeHTML(w io.Writer, r *Report) error {
@@ -156,18 +169,23 @@ func writeHTML(w io.Writer, r *Report) error {
 		}
 		p.Sections = append(p.Sections, s)
 	}
+	if r.served() {
+		p.Took = &pageTook{Phrases: r.took(), Spending: r.spendTable()}
+		p.Took.Plots, p.Took.Marks = limitPlots(r.Measured.Sittings)
+	}
 	return pageForm.Execute(w, &p)
 }
 
 func (r *Report) section(e *Evaluation, id string, several bool) pageSection {
 	s := pageSection{
 		ID: id, Title: e.Name, Head: diffHead(e.lines), Level: level(e.Statistics), Compared: len(e.Comparisons) > 0,
-		Several: len(e.Metrics) > 1, Legend: legend([]*Evaluation{e}), Failures: e.failures, Account: upper(e.account()),
-		Ledger: e.ledger(), Effort: e.effort(), Plugins: e.plugins(),
+		Several: len(e.Metrics) > 1, Legend: legend([]*Evaluation{e}), Failures: e.failures, Account: upper(e.account()), Notes: e.notes(),
+		Ledger: e.ledger(), Effort: e.effort(), Tools: e.toolCalls(), Classes: e.classes(), Judges: e.judges(), Plugins: e.plugins(),
 	}
 	if !several {
 		s.Title = "Candidates"
 	}
+	s.Wire = slices.ContainsFunc(e.Candidates, func(out *harness.Outcome) bool { return out.Measured.Latency.Of == harness.OfWire })
 	s.Caption = "Every candidate on " + plural(e.Rows.Asked, "row")
 	if len(e.Metrics) == 1 {
 		s.Caption += ", by " + e.Metrics[0]
@@ -190,6 +208,7 @@ func (r *Report) section(e *Evaluation, id string, several bool) pageSection {
 			if s.Several {
 				f.Metric = g.Metric
 			}
+			f.Versus = e.versus()
 			s.Forests = append(s.Forests, f)
 		}
 	}
@@ -197,20 +216,6 @@ func (r *Report) section(e *Evaluation, id string, several bool) pageSection {
 		s.Changes = append(s.Changes, pageChanges{changes: c, ID: fmt.Sprintf("%s-c%d", id, j+1), Open: !several, Left: c.Total() - len(c.Rows)})
 	}
 	return s
-}
-
-// plugins lists what plugins did, by candidate.
-func (e *Evaluation) plugins() []pagePlugin {
-	var list []pagePlugin
-	for _, out := range e.Candidates {
-		for _, u := range out.PluginUse {
-			list = append(list, pagePlugin{
-				out.Name, strings.TrimSpace(u.Plugin + " " + u.Version), u.Hook,
-				count(u.Changed), count(u.Instruction), count(u.Blocked), count(u.Failed), count(out.Measured.Answers),
-			})
-		}
-	}
-	return list
 }
 
 // ledger lays the ledger out as a table: a line for each state, a column for each
@@ -257,7 +262,7 @@ func (e *Evaluation) effort() []pageEffort {
 	var list []pageEffort
 	for _, out := range e.Candidates {
 		m := &out.Measured
-		p := pageEffort{Candidate: out.Name, Answers: count(m.Answers), In: unknown, Out: unknown, Cost: unknown, Median: nothing, P95: nothing}
+		p := pageEffort{Candidate: out.Name, Answers: count(m.Answers), In: unknown, Out: unknown, Cost: unknown, Median: nothing, P95: nothing, Waited: nothing}
 		if m.Asked == 0 {
 			p.In, p.Out, p.Cost = nothing, nothing, nothing
 		}
@@ -269,6 +274,9 @@ func (e *Evaluation) effort() []pageEffort {
 		}
 		if c := out.Usage.Cost; c != nil {
 			p.Cost = money(*c)
+		}
+		if m.Latency.Of == harness.OfWire {
+			p.Waited = seconds(m.Waited)
 		}
 		if m.Latency.N > 0 {
 			p.Median, p.P95 = seconds(m.Latency.Median), seconds(m.Latency.P95)

@@ -61,7 +61,8 @@ func StoredFacts(dir string) (Facts, error) {
 		Exit     Exit     `json:"exit"`
 		Warnings []string `json:"warnings"`
 		Measured struct {
-			Limits datasets.Values `json:"limits"`
+			Limits  datasets.Values `json:"limits"`
+			InDoubt int             `json:"in_doubt"`
 		} `json:"measured"`
 		Evaluations []struct {
 			Statistics stats.Options `json:"statistics"`
@@ -76,7 +77,7 @@ func StoredFacts(dir string) (Facts, error) {
 	case s.Version > schema.Version:
 		return Facts{}, fmt.Errorf("%s: its version is %d, of a later evalrun; this one reads up to %d", path, s.Version, schema.Version)
 	}
-	facts := Facts{Exit: stored.Exit, Warnings: stored.Warnings, Limits: stored.Measured.Limits}
+	facts := Facts{Exit: stored.Exit, Warnings: stored.Warnings, Limits: stored.Measured.Limits, InDoubt: stored.Measured.InDoubt}
 	if len(stored.Evaluations) > 0 {
 		facts.Stats = stored.Evaluations[0].Statistics
 	}

@@ -6,11 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"evalrun/harness"
 	"evalrun/harness/stats"
 )
 
 // The JUnit form, as continuous integration reads it: an evaluation is a suite,
-// a comparison by one metric is a test. Worse is a failure, undecided is skipped,
+// a comparison by one metric is a test. Worse is a failure, undecided and a trend are skipped,
 // and a comparison without rows is an error.
 type (
 	junitSuites struct {
@@ -62,7 +63,7 @@ func writeJUnit(w io.Writer, r *Report) error {
 			case stats.Worse:
 				c.Failure = &junitResult{string(v.Decision), v.Sentence}
 				s.Failures++
-			case stats.TooFewRows:
+			case stats.TooFewRows, harness.TrendOnly:
 				c.Skipped = &junitResult{Message: v.Sentence}
 				s.Skipped++
 			case stats.Invalid:

@@ -44,10 +44,20 @@ func writeMarkdown(w io.Writer, r *Report) error {
 		if len(short) > 0 {
 			p("Of these, %s.\n\n", mdPhrase(short))
 		}
+		for _, note := range e.notes() {
+			p("%s\n\n", mdPhrase(note))
+		}
+		if tools := e.toolCalls(); tools != nil {
+			p("%s.\n\n", mdPhrase(tools))
+		}
+		mdPlugins(&b, e)
+		mdClasses(&b, e)
+		mdJudges(&b, e)
 		if len(r.Evaluations) > 1 {
 			p("</details>\n\n")
 		}
 	}
+	mdTook(&b, r)
 	p("<sub>%s</sub>\n\n", mdText(legend(r.Evaluations)))
 	if warnings := r.warnings(); len(warnings) > 0 {
 		p("**Warnings**\n\n")
@@ -107,6 +117,40 @@ func mdVersus(v *versus) string {
 	}
 	return fmt.Sprintf(" %s | %s | %s / %s / %s | %s | %s %s |",
 		mdText(v.Marked()), v.Range, count(v.Better), count(v.Worse), count(v.Same), mdText(v.P), mdText(v.Sign()), v.Words())
+}
+
+// mdPlugins writes the table of what plugins did, when any did something.
+func mdPlugins(b *strings.Builder, e *Evaluation) {
+	list := e.plugins()
+	if len(list) == 0 {
+		return
+	}
+	b.WriteString("What plugins did, in calls:\n\n")
+	b.WriteString("| candidate | plugin | hook | changed | instruction replaced | tool blocked | failed | of answers |\n|---|---|---|--:|--:|--:|--:|--:|\n")
+	for _, u := range list {
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n",
+			mdName(u.Candidate), mdText(u.Plugin), mdText(u.Hook), u.Changed, u.Instruction, u.Blocked, u.Failed, u.Answers)
+	}
+	b.WriteString("\n")
+}
+
+// mdTook writes what a run against services took.
+func mdTook(b *strings.Builder, r *Report) {
+	if !r.served() {
+		return
+	}
+	for _, p := range r.took() {
+		fmt.Fprintf(b, "%s\n\n", mdPhrase(p))
+	}
+	t := r.spendTable()
+	if len(t.Lines) == 0 {
+		return
+	}
+	b.WriteString("| purpose | cause | model | requests | tokens | money | unknown | in doubt |\n|---|---|---|--:|--:|--:|--:|--:|\n")
+	for _, l := range t.Lines {
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", mdText(l.Purpose), mdText(l.Cause), mdName(l.Model), l.Requests, l.Tokens, l.Money, l.Unknown, l.Doubtful)
+	}
+	fmt.Fprintf(b, "| **%s** | | | %s | %s | %s | %s | %s |\n\n<sub>%s</sub>\n\n", t.Total.Purpose, t.Total.Requests, t.Total.Tokens, t.Total.Money, t.Total.Unknown, t.Total.Doubtful, mdText(t.Caption))
 }
 
 // mdSuite writes the table over all evaluations.

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,9 @@ type scale struct {
 // scaleOf looks at how the ranges were made: Wilson's method is for 0/1 scores
 // alone. A metric is a rate only when it is one for every candidate.
 func scaleOf(e *harness.Evaluation, metric string) scale {
+	if slices.Contains(e.Lower, metric) { // seconds that all happen to be 1 are no rate
+		return scale{}
+	}
 	seen := false
 	for _, out := range e.Candidates {
 		s, ok := out.Metrics[metric]
@@ -234,6 +238,17 @@ func seconds(v float64) string {
 		return rounded(v, placeOf(v, 2)) + " s"
 	}
 	return rounded(v, 0) + " s"
+}
+
+// span writes how long a run was, to two digits or three.
+func span(v float64) string {
+	switch {
+	case v < 100:
+		return seconds(v)
+	case v < 100*60:
+		return rounded(v/60, placeOf(v/60, 2)) + " min"
+	}
+	return rounded(v/3600, placeOf(v/3600, 2)) + " h"
 }
 
 // level is the share of samples a range covers: "95%".

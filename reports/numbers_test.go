@@ -162,3 +162,24 @@ func TestPlotsShareAnAxis(t *testing.T) {
 		t.Errorf("no plot of a difference of 0")
 	}
 }
+
+// A message that is long loses its middle or its end: of several lines the last one
+// says why.
+func TestShortened(t *testing.T) {
+	trace := "p.py ended: exit status 1; its standard error:\nTraceback (most recent call last):\n" +
+		strings.Repeat("  File \"p.py\", line 3, in handle\n", 12) + "ValueError: no such mode\n"
+	for _, c := range []struct{ message, begins, ends string }{
+		{"short", "short", "short"},
+		{"two\nlines", "two lines", "lines"},
+		{strings.Repeat("long ", 60), "long long", "…"},
+		{trace, "p.py ended: exit status 1; its standard error: Traceback", "… ValueError: no such mode"},
+		{"a\n" + strings.Repeat("b", 400), "a bbb", "bbb…"},
+		{strings.Repeat("a", 400) + "\n" + strings.Repeat("b", 400), "aaa", "bbb…"},
+		{strings.Repeat("a", 400) + "\nb", "aaa", "a… b"},
+	} {
+		got := shortened(c.message)
+		if n := len([]rune(got)); n > 160 || !strings.HasPrefix(got, c.begins) || !strings.HasSuffix(got, c.ends) {
+			t.Errorf("%q, %d characters; want %q … %q", got, n, c.begins, c.ends)
+		}
+	}
+}

@@ -19,6 +19,8 @@ type forest struct {
 	Metric string // when there are several
 	Unit   string // of the axis
 	Level  string // of the ranges
+	Versus string // what the differences are to
+	Side   string // of the line at 0 that is better
 	Ticks  []tick
 	Zero   string
 	Rows   []forestRow
@@ -53,19 +55,21 @@ func (a axis) wide(v float64) float64 { return (100 - 2*plotMargin) * v / (a.hig
 
 func percent(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) + "%" }
 
-// forests draws the compared ones among lines, those with a unit in common on an
-// axis of their own.
+// forests draws the compared ones among lines, those with a unit and a better side
+// in common on an axis of their own.
 func forests(lines []line, o stats.Options, several bool) []forest {
 	var plots []forest
 	for _, rate := range []bool{true, false} {
-		var some []line
-		for _, l := range lines {
-			if _, ok := l.diff(); ok && l.Scale.rate == rate {
-				some = append(some, l)
+		for _, lower := range []bool{false, true} {
+			var some []line
+			for _, l := range lines {
+				if _, ok := l.diff(); ok && l.Scale.rate == rate && l.lower == lower {
+					some = append(some, l)
+				}
 			}
-		}
-		if len(some) > 0 {
-			plots = append(plots, newForest(some, o, several))
+			if len(some) > 0 {
+				plots = append(plots, newForest(some, o, several))
+			}
 		}
 	}
 	return plots
@@ -89,7 +93,10 @@ func (l *line) ends() (low, high float64, ok bool) {
 func newForest(lines []line, o stats.Options, several bool) forest {
 	a, step := axisFor(lines)
 	s := lines[0].Scale
-	f := forest{Unit: "difference", Level: level(o), Zero: percent(a.at(0))}
+	f := forest{Unit: "difference", Level: level(o), Versus: theBaseline, Side: "Right", Zero: percent(a.at(0))}
+	if lines[0].lower {
+		f.Side = "Left"
+	}
 	if s.rate {
 		f.Unit = "points"
 	}

@@ -106,7 +106,10 @@ type Measured struct {
 	Limits      datasets.Values      `json:"limits,omitempty"`
 	Versions    map[string]string    `json:"versions,omitempty"`
 	Host        map[string]string    `json:"host,omitempty"`
+	InDoubt     int                  `json:"in_doubt,omitzero"` // requests of processes that were killed before they knew what became of them
 	Evaluations []MeasuredEvaluation `json:"evaluations"`
+	Spending    []harness.Booking    `json:"spending,omitempty"` // of all sittings together, and what a journal or a cache answered, of cause cached
+	Sittings    []harness.Sitting    `json:"sittings,omitempty"` // of a run that asked services
 }
 
 // MeasuredEvaluation is an evaluation's part of what was measured.
@@ -127,6 +130,7 @@ type Facts struct {
 	Exit     Exit
 	Warnings []string        // doubts about the run as a whole
 	Limits   datasets.Values // as the spec states them: concurrency, timeout, budget, …
+	InDoubt  int             // requests of processes that were killed before they knew what became of them
 	Stats    stats.Options   // how candidates of several runs were compared; a run knows its own
 }
 
@@ -141,8 +145,13 @@ func New(run *harness.Run, evals []*harness.Evaluation, facts Facts) (*Report, e
 	if run == nil {
 		return build(&material{}, evals, facts)
 	}
+	sittings, err := run.Sittings()
+	if err != nil {
+		return nil, err
+	}
 	return build(&material{
 		dir:      run.Dir,
+		sittings: sittings,
 		manifest: &run.Manifest,
 		results:  run.Results,
 		inputs: func(calls map[string]bool) (map[string]datasets.Value, error) {
@@ -159,6 +168,7 @@ func New(run *harness.Run, evals []*harness.Evaluation, facts Facts) (*Report, e
 type material struct {
 	dir      string
 	manifest *harness.Manifest
+	sittings []harness.Sitting
 	results  func() iter.Seq2[harness.Result, error]
 	inputs   func(calls map[string]bool) (map[string]datasets.Value, error) // of the run's own calls, by their ids
 	rated    func(calls map[string]bool) (map[string]datasets.Value, error) // of the calls that rows were made of
@@ -169,7 +179,7 @@ func build(m *material, evals []*harness.Evaluation, facts Facts) (*Report, erro
 		Schema: schema, Exit: facts.Exit, Warnings: slices.Clone(facts.Warnings),
 		dir: m.dir, results: m.results,
 	}
-	r.Measured.Limits = facts.Limits
+	r.Measured.Limits, r.Measured.InDoubt = facts.Limits, facts.InDoubt
 	options := map[string]stats.Options{}
 	if man := m.manifest; man != nil {
 		r.Question = &Question{Identity: man.Identity, Seed: man.Seed, Tools: man.Tools}
@@ -197,6 +207,8 @@ func build(m *material, evals []*harness.Evaluation, facts Facts) (*Report, erro
 		}
 		r.Measured.Evaluations = append(r.Measured.Evaluations, measured)
 	}
+	r.Measured.Sittings = m.sittings
+	r.Measured.Spending = r.spending()
 	if len(evals) > 1 {
 		r.Suite = r.suite()
 	}

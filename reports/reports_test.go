@@ -75,7 +75,7 @@ func TestGolden(t *testing.T) {
 		}
 		golden(t, name+".txt", text.Bytes())
 	}
-	for _, name := range []string{"hostile", "suite", "alone"} {
+	for _, name := range []string{"hostile", "suite", "alone", "served"} {
 		golden(t, name+".html", withoutCode(written(t, reports[name], "html")))
 	}
 	golden(t, "hostile.csv", written(t, reports["hostile"], "csv"))
@@ -148,6 +148,8 @@ func TestReportHasTheKeysOfItsSchema(t *testing.T) {
 	rare := []string{
 		".rows.pair", ".model.settings", ".model.content", ".plugins.content", ".unfinished", ".total_tokens", ".cached_input_tokens",
 		".reasoning_tokens", ".usage.unknown", ".statistics.seed", ".baseline_only", ".candidate_only", ".changed.candidate_row", ".clusters",
+		".from_run", ".resumed", ".in_doubt",
+		".lower_is_better", ".classification", // see TestClasses and TestLessIsBetter
 	}
 	for _, path := range s.unseen(schema, "") {
 		if !slices.ContainsFunc(rare, func(end string) bool { return strings.HasSuffix(path, end) }) {
@@ -418,7 +420,7 @@ func TestNobodyReadsThousandsOfRows(t *testing.T) {
 			if i < losses {
 				by = -by
 			}
-			list = append(list, &changedRow{ID: fmt.Sprint(i), Scores: []scoreChange{{"m", 0, by}}})
+			list = append(list, &changedRow{ID: fmt.Sprint(i), Scores: []scoreChange{{Metric: "m", After: by}}})
 		}
 		return list
 	}

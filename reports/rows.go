@@ -25,8 +25,9 @@ const (
 // changes are the rows that changed between the baseline and a candidate.
 type changes struct {
 	Baseline, Candidate string
-	Better, Worse       int  // rows in all, by the first metric that changed
-	Lost                bool // some of them had an answer that was lost
+	Versus              string // what the baseline is, in words
+	Better, Worse       int    // rows in all, by the first metric that changed
+	Lost                bool   // some of them had an answer that was lost
 	Rows                []*changedRow
 }
 
@@ -47,10 +48,17 @@ type changedRow struct {
 type scoreChange struct {
 	Metric        string
 	Before, After float64
+	Lower         bool // less is better
 }
 
-// by is how far the row moved, by the first metric that changed.
-func (c *changedRow) by() float64 { return c.Scores[0].After - c.Scores[0].Before }
+// by is how much better the row became, by the first metric that changed.
+func (c *changedRow) by() float64 {
+	s := c.Scores[0]
+	if s.Lower {
+		return s.Before - s.After
+	}
+	return s.After - s.Before
+}
 
 // Worse reports whether the row got worse, by the first metric that changed.
 func (c *changedRow) Worse() bool { return c.by() < 0 }
@@ -149,7 +157,7 @@ func (g *gatherer) choose(e *Evaluation) []changes {
 	var all []changes
 	for _, out := range e.Candidates {
 		var (
-			c    = changes{Candidate: out.Name}
+			c    = changes{Candidate: out.Name, Versus: e.versus()}
 			rows []*changedRow
 			at   = map[string]*changedRow{}
 		)
@@ -167,7 +175,7 @@ func (g *gatherer) choose(e *Evaluation) []changes {
 					at[ch.Row] = row
 					rows = append(rows, row)
 				}
-				row.Scores = append(row.Scores, scoreChange{with.Metric, ch.Before, ch.After})
+				row.Scores = append(row.Scores, scoreChange{with.Metric, ch.Before, ch.After, with.Lower})
 			}
 		}
 		if c.Baseline == "" { // it is in no comparison

@@ -27,7 +27,8 @@ type line struct {
 	Versus     *versus
 	Scale      scale
 
-	mean float64
+	lower bool // less is better
+	mean  float64
 }
 
 // versus is a line's comparison with the baseline, by the added layer: its
@@ -52,6 +53,7 @@ var decisions = map[stats.Decision]struct{ Sign, Words string }{
 	stats.NoDifference: {"=", "equal"},
 	stats.TooFewRows:   {"~", "not decided"},
 	stats.Invalid:      {"!", "no rows"},
+	harness.TrendOnly:  {"?", "trend only"},
 }
 
 func (v *versus) Sign() string  { return decisions[v.Decision].Sign }
@@ -71,7 +73,7 @@ func (v *versus) Marked() string {
 var rangeLetters = map[string]string{"wilson": "W", "student-t": "t"}
 
 // standings has a line for every candidate, metric by metric: the baseline
-// first, then the others, the highest score first.
+// first, then the others, the best score first.
 func (e *Evaluation) standings() []line {
 	var all []line
 	for _, metric := range e.Metrics {
@@ -84,6 +86,7 @@ func (e *Evaluation) standings() []line {
 				Recorded: out.Recorded, Rows: out.N, Failed: m.Failed, Scale: s,
 				Score: s.mean(m.Mean, m.Low, m.High), Range: s.between(m.Mean, m.Low, m.High), Method: rangeLetters[m.Method],
 			}
+			l.lower = slices.Contains(e.Lower, metric)
 			l.mean, _ = m.Mean.Get()
 			for i := range e.Comparisons {
 				if c := &e.Comparisons[i]; c.Candidate == out.Name && c.Metric == metric {
@@ -98,6 +101,9 @@ func (e *Evaluation) standings() []line {
 					return -1
 				}
 				return 1
+			}
+			if a.lower {
+				return cmp.Compare(a.mean, b.mean)
 			}
 			return cmp.Compare(b.mean, a.mean)
 		})

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/width"
 
+	"evalrun/harness"
 	"evalrun/harness/stats"
 )
 
@@ -55,6 +57,26 @@ func Text(w io.Writer, r *Report, columns int, color bool) error {
 				t.say("  ", "    ", append(phrase{{f.Candidate, true}, {" ", false}}, p...))
 			}
 		}
+		if len(r.Evaluations) == 1 { // a suite's are on its page; what is doubtful is a warning as well
+			for _, note := range e.notes() {
+				t.say("", "  ", note)
+			}
+		}
+		if tools := e.toolCalls(); tools != nil {
+			t.say("", "  ", tools)
+		}
+	}
+	for _, e := range r.Evaluations {
+		t.classes(e)
+		t.judges(e)
+	}
+	for _, e := range r.Evaluations {
+		for _, p := range e.pluginTrouble() {
+			t.say("", "  ", p)
+		}
+	}
+	if r.served() {
+		t.say("", "  ", plain("%s", r.effort()))
 	}
 	if warnings := r.warnings(); len(warnings) > 0 {
 		t.blank()
@@ -74,14 +96,31 @@ func Text(w io.Writer, r *Report, columns int, color bool) error {
 	return err
 }
 
-// shortened is the beginning of a message, on one line: a page has all of it.
+// shortened is a message on one line, without its middle when it is long: a page has
+// all of it. Of a message of several lines the last one is kept, which is where a
+// program's standard error and a traceback have the reason.
 func shortened(message string) string {
 	const most = 160
-	r := []rune(strings.Join(strings.Fields(message), " "))
-	if len(r) <= most {
-		return string(r)
+	message = strings.TrimSpace(message)
+	whole := []rune(oneLine(message))
+	if len(whole) <= most {
+		return string(whole)
 	}
-	return string(r[:most-1]) + "…"
+	i := strings.LastIndexByte(message, '\n')
+	if i < 0 {
+		return cut(whole, most)
+	}
+	before, last := []rune(oneLine(message[:i])), []rune(oneLine(message[i:]))
+	head := cut(before, max(most/2, most-1-len(last)))
+	return head + " " + cut(last, most-1-utf8.RuneCountInString(head))
+}
+
+// cut is the beginning of a text, with a sign when there is more.
+func cut(text []rune, most int) string {
+	if len(text) <= most {
+		return string(text)
+	}
+	return string(text[:most-1]) + "…"
 }
 
 func plain(format string, args ...any) phrase {
@@ -124,6 +163,7 @@ func (t *terminal) blank() {
 // The colors of decisions.
 var colors = map[stats.Decision]string{
 	stats.Better: "\x1b[32m", stats.Worse: "\x1b[31m", stats.NoDifference: "\x1b[36m", stats.TooFewRows: "\x1b[33m", stats.Invalid: "\x1b[33m",
+	harness.TrendOnly: "\x1b[33m",
 }
 
 func (t *terminal) paint(s string, d stats.Decision) string {

@@ -51,6 +51,9 @@ func (e *Evaluation) verdict(c *harness.Comparison) Verdict {
 		p.name(c.Candidate)
 		p.say(" and ")
 		p.name(c.Baseline)
+		if words := e.versus(); words != theBaseline {
+			p.say(" (the %s)", words)
+		}
 		p.say(" are equal")
 		e.where(&p, c)
 		p.say(", but for less than the margin of %s", s.stated(e.Statistics.Margin))
@@ -65,6 +68,12 @@ func (e *Evaluation) verdict(c *harness.Comparison) Verdict {
 		} else {
 			p.say(": there are no rows.")
 		}
+	case harness.TrendOnly:
+		p.say("A trend and no verdict: ")
+		p.name(c.Candidate)
+		p.say(" against ")
+		p.name(c.Baseline)
+		e.where(&p, c)
 	default:
 		p.say("Not decided: ")
 		p.name(c.Candidate)
@@ -78,18 +87,31 @@ func (e *Evaluation) verdict(c *harness.Comparison) Verdict {
 	if c.Decision == stats.TooFewRows {
 		p.say(" %s", outlook(&c.Added, s))
 	}
+	if c.TrendOnly {
+		e.trend(&p, c)
+	}
+	if c.WithinNoise {
+		p.say(" That is within what asking the baseline again changes.")
+	}
 	e.shortfall(&p, c, s)
 	return Verdict{Candidate: c.Candidate, Metric: c.Metric, Decision: c.Decision, Sentence: p.String(), words: p}
 }
 
-// where says on which rows, and by which metric when there are several.
+// where says what the reference is when it is not the baseline, on which rows, and
+// by which metric when there are several.
 func (e *Evaluation) where(p *phrase, c *harness.Comparison) {
+	if words := e.versus(); words != theBaseline && c.Decision != stats.NoDifference {
+		p.say(" (the %s)", words)
+	}
 	if e.Name != "" {
 		p.say(" on %s", e.Name)
 	}
 	if len(e.Metrics) > 1 {
 		p.say(" by ")
 		p.name(c.Metric)
+	}
+	if c.Lower {
+		p.say(" (less is better)")
 	}
 }
 
@@ -205,7 +227,7 @@ func (r *Report) headline() []phrase {
 		for _, d := range []struct {
 			decision stats.Decision
 			words    string
-		}{{stats.NoDifference, "equal within the margin"}, {stats.TooFewRows, "not decided"}, {stats.Invalid, "without rows"}} {
+		}{{stats.NoDifference, "equal within the margin"}, {stats.TooFewRows, "not decided"}, {harness.TrendOnly, "trend only"}, {stats.Invalid, "without rows"}} {
 			if names := found[key][d.decision]; names != nil {
 				p.say(", %s on %s", d.words, among(names))
 			}

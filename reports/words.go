@@ -2,10 +2,12 @@ package reports
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"evalrun/harness"
 	"evalrun/harness/stats"
 )
 
@@ -38,7 +40,13 @@ func legend(evals []*Evaluation) string {
 	letters := map[string]bool{}
 	decided := map[stats.Decision]bool{}
 	lost := false
+	var lower []string
 	for _, e := range evals {
+		for _, metric := range e.Lower {
+			if !slices.Contains(lower, metric) {
+				lower = append(lower, metric)
+			}
+		}
 		for _, l := range e.lines {
 			letters[l.Method] = true
 			if l.Versus != nil {
@@ -56,7 +64,9 @@ func legend(evals []*Evaluation) string {
 	add(letters["W"], "W: Wilson's range, for scores of 0 and 1")
 	add(letters["t"], "t: Student's range")
 	add(decided[stats.TooFewRows], "~: not decided, which is not the same as no difference")
+	add(decided[harness.TrendOnly], "?: by a judge that is not known to agree with people, which decides nothing")
 	add(decided[stats.NoDifference], "=: equal but for less than the margin")
+	add(lower != nil, "less is better of "+strings.Join(lower, ", "))
 	add(!lost, "failed rows count 0")
 	add(lost, "failed rows count 0, but differences are without rows whose answer was lost")
 	add(len(evals) > 1, "every line is judged by itself: of 20 without a difference, about one will seem to have one")
@@ -195,6 +205,10 @@ func (r *Report) methods() []method {
 	used := map[string]bool{}
 	lost := false
 	for _, e := range r.Evaluations {
+		for i := range e.Judges {
+			used["judge"] = used["judge"] || e.Judges[i].Calibrate
+			used["orders"] = used["orders"] || e.Judges[i].Position != nil
+		}
 		for _, out := range e.Candidates {
 			for _, m := range out.Metrics {
 				used["one "+m.Method] = true
@@ -218,6 +232,8 @@ func (r *Report) methods() []method {
 		{"sign-flip-sampled", "p", "Sign-flip test (Fisher 1935) on 9,999 random patterns of signs, the observed one counted with them (Phipson and Smyth 2010)."},
 		{string(stats.NoDifference), "Equal", "Two one-sided tests (Schuirmann 1987): the range lies inside the margin."},
 		{string(stats.TooFewRows), "Could have seen", "The smallest difference that so many rows, varying as these do, show with the wanted chance: Connor (1987) for scores of 0 and 1, else the normal formula for paired means."},
+		{"judge", "Agreement of judge and people", "Cohen's kappa (1960) asks for more agreement than guessing with these shares gives, and is what a judge is held to; Gwet's AC1 (2008) hardly moves with the shares. Ranges by the large-sample standard errors. Neither says that the judge is unbiased."},
+		{"orders", "Order of a pair", "Every pair is judged in both orders; verdicts that differ are a tie. Share with Wilson's range; sign test on those that went by the place."},
 	} {
 		if used[m.when] {
 			list = append(list, method{m.name, m.why})

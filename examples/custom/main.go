@@ -3,7 +3,8 @@
 //	go run ./examples/custom run SPEC
 //
 // SPEC then knows plugins: [careful], metrics: [starts_alike] and models: {echo:
-// {provider: echo}}; a program that declares the tool clock can call it.
+// {provider: echo}}; a program that declares the tool clock can call it where the
+// spec says tools: {live: [clock]}.
 package main
 
 import (

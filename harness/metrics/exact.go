@@ -12,13 +12,41 @@ import (
 
 // exactMatch compares one output with its right answer, or all that have one.
 type exactMatch struct {
-	name   string
-	output string // "" for all
+	name    string
+	output  string // "" for all
+	against string // recorded for what was recorded, else the label
+}
+
+// exactMatches are exact_match and, when there are several answers, the metric of
+// each.
+func exactMatches(answers []string) []harness.Metric {
+	all := []harness.Metric{exactMatch{name: exactMatchName}}
+	if len(answers) > 1 {
+		for _, output := range answers {
+			all = append(all, exactMatch{name: output + matchSuffix, output: output})
+		}
+	}
+	return all
+}
+
+func newExactMatch(b *builder) (harness.Metric, error) {
+	var o comparing
+	if err := b.decode(&o, &o.AsName); err != nil {
+		return nil, err
+	}
+	if err := b.compare(&o); err != nil {
+		return nil, err
+	}
+	return exactMatch{o.AsName, o.Output, o.Against}, nil
 }
 
 func (m exactMatch) Name() string { return m.name }
 
 func (m exactMatch) Score(_ context.Context, row datasets.Row, call *pipeline.Call) (harness.Score, error) {
+	right := row.Labels
+	if m.against == againstRecorded {
+		right = row.Recorded
+	}
 	outputs := call.Outputs.Names()
 	if m.output != "" {
 		outputs = []string{m.output}
@@ -26,7 +54,7 @@ func (m exactMatch) Score(_ context.Context, row datasets.Row, call *pipeline.Ca
 	compared := 0
 	var wrong []string
 	for _, name := range outputs {
-		label, answer := row.Labels[name], call.Outputs[name]
+		label, answer := right[name], call.Outputs[name]
 		if label.IsZero() || answer.IsZero() {
 			continue
 		}
@@ -37,31 +65,31 @@ func (m exactMatch) Score(_ context.Context, row datasets.Row, call *pipeline.Ca
 	}
 	switch {
 	case compared == 0:
-		return missing(row, call, strings.Join(outputs, ", ")), nil
+		return missing(right, call, strings.Join(outputs, ", ")), nil
 	case wrong == nil:
 		return harness.Score{Value: 1}, nil
 	}
-	return harness.Score{Feedback: feedback(row, wrong, compared)}, nil
+	return harness.Score{Feedback: feedback(right, wrong, compared)}, nil
 }
 
 // feedback tells what would have been right.
-func feedback(row datasets.Row, wrong []string, compared int) string {
+func feedback(right datasets.Values, wrong []string, compared int) string {
 	if compared == 1 {
-		return "wrong: the right answer is " + row.Labels[wrong[0]].String()
+		return "wrong: the right answer is " + right[wrong[0]].String()
 	}
 	var parts []string
 	for _, name := range wrong {
-		parts = append(parts, "the right "+name+" is "+row.Labels[name].String())
+		parts = append(parts, "the right "+name+" is "+right[name].String())
 	}
 	return "wrong: " + strings.Join(parts, "; ")
 }
 
 // missing says why there is nothing to compare.
-func missing(row datasets.Row, call *pipeline.Call, wanted string) harness.Score {
-	if len(row.Labels) == 0 {
+func missing(right datasets.Values, call *pipeline.Call, wanted string) harness.Score {
+	if len(right) == 0 {
 		return harness.Score{Missing: "the row has no right answer for " + wanted}
 	}
-	return harness.Score{Missing: "the row has right answers for " + strings.Join(row.Labels.Names(), ", ") +
+	return harness.Score{Missing: "the row has right answers for " + strings.Join(right.Names(), ", ") +
 		", the call has " + strings.Join(call.Outputs.Names(), ", ") + "; nothing to compare for " + wanted}
 }
 

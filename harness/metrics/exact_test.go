@@ -1,15 +1,9 @@
 package metrics
 
 import (
-	"encoding/hex"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -113,7 +107,7 @@ func score(t testing.TB, m harness.Metric, labels, outputs string) string {
 }
 
 func TestOutputs(t *testing.T) {
-	all, err := New([]string{"exact_match"}, []string{"city", "country"})
+	all, err := New(t.Context(), Named("exact_match"), Options{Answers: []string{"city", "country"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,25 +153,28 @@ func TestOutputs(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
+	const all = "exact_match, contains, regex, number, json, list, f1, rouge_l, bleu, edit_distance, classification, json_schema, tool_calls, latency, cost, tokens, length, starlark, command, judge"
 	for _, c := range []struct {
-		names, answers []string
-		want           string
+		name    string
+		answers []string
+		want    string
 	}{
-		{[]string{"exact_match"}, nil, "exact_match"},
-		{[]string{"exact_match"}, []string{"city"}, "exact_match"},
-		{[]string{"city_match"}, []string{"city"}, "city_match"},
-		{[]string{"exact_match", "city_match"}, []string{"city", "country"}, "exact_match country_match city_match"},
-		{[]string{"country_match"}, []string{"city", "country"}, "country_match"},
-		{nil, []string{"city"}, ""},
-		{[]string{"exact_mach"}, nil, `there is no metric "exact_mach"; did you mean exact_match?`},
-		{[]string{"exact-match"}, nil, `there is no metric "exact-match"; did you mean exact_match?`},
-		{[]string{"bleu"}, []string{"city"}, `there is no metric "bleu"; there are exact_match, city_match`},
-		{[]string{"cty_match"}, []string{"city"}, `there is no metric "cty_match"; did you mean city_match?`},
-		{[]string{""}, nil, `there is no metric ""; there are exact_match`},
+		{"exact_match", nil, "exact_match"},
+		{"exact_match", []string{"city"}, "exact_match"},
+		{"exact_match", []string{"city", "country"}, "exact_match city_match country_match"},
+		{"city_match", []string{"city"}, "city_match"},
+		{"country_match", []string{"city", "country"}, "country_match"},
+		{"f1", []string{"city"}, "f1"},
+		{"exact_mach", nil, `there is no metric "exact_mach"; did you mean exact_match?`},
+		{"exact-match", nil, `there is no metric "exact-match"; did you mean exact_match?`},
+		{"blue", nil, `there is no metric "blue"; did you mean bleu?`},
+		{"perplexity", []string{"city"}, `there is no metric "perplexity"; there are ` + all + `, city_match, own`},
+		{"cty_match", []string{"city"}, `there is no metric "cty_match"; did you mean city_match?`},
+		{"", nil, `there is no metric ""; there are ` + all + `, own`},
 	} {
-		all, err := New(c.names, c.answers)
+		made, err := New(t.Context(), Named(c.name), Options{Answers: c.answers, Own: []string{"own"}})
 		var got []string
-		for _, m := range all {
+		for _, m := range made {
 			got = append(got, m.Name())
 		}
 		text := strings.Join(got, " ")
@@ -185,54 +182,11 @@ func TestNew(t *testing.T) {
 			text = err.Error()
 		}
 		if text != c.want {
-			t.Errorf("New(%v, %v) = %s; want %s", c.names, c.answers, text, c.want)
+			t.Errorf("New(%v, %v) = %s; want %s", c.name, c.answers, text, c.want)
 		}
 	}
-}
-
-// Folding agrees with Python's, whose casefold is Unicode's full folding, on
-// every character that both know.
-func TestFoldAgainstPython(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("python3 is not installed: its casefold is what folding is compared with")
-	}
-	script := filepath.Join(t.TempDir(), "fold.py")
-	text := "import sys, unicodedata\n" +
-		"for c in range(0x110000):\n" +
-		"    s = chr(c)\n" +
-		"    if not 0xd800 <= c < 0xe000 and unicodedata.category(s) != 'Cn':\n" +
-		"        print('%x' % c, s.casefold().encode('utf-8').hex(), int(s.isspace()))\n"
-	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(python, script).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for line := range strings.Lines(string(out)) {
-		hexRune, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		hexFold, space, _ := strings.Cut(rest, " ")
-		code, err := strconv.ParseUint(hexRune, 16, 32)
-		want, err2 := hex.DecodeString(hexFold)
-		if err != nil || err2 != nil {
-			t.Fatalf("%q: %v, %v", line, err, err2)
-		}
-		r := rune(code)
-		if !unicode.IsGraphic(r) && !unicode.IsControl(r) && !unicode.Is(unicode.Cf, r) {
-			continue
-		}
-		n++
-		if got := fold(string(r)); got != string(want) {
-			t.Errorf("%U is folded to %q; want %q", r, got, want)
-		}
-		if got := isSpace(r); got != (space == "1") {
-			t.Errorf("%U is white space: %v; want %v", r, got, !got)
-		}
-	}
-	if n < 100_000 {
-		t.Errorf("only %d characters were compared", n)
+	if len(names) != len(kinds) {
+		t.Errorf("%d names are listed of %d metrics", len(names), len(kinds))
 	}
 }
 
@@ -273,7 +227,7 @@ func TestFeedback(t *testing.T) {
 		{`{"a":"x","b":2}`, `{"a":"y","b":2,"c":3}`, "wrong: the right a is x"},
 		{`{"a":"x","b":2}`, `{"a":"y","b":3}`, "wrong: the right a is x; the right b is 2"},
 	} {
-		ms, err := New([]string{"exact_match"}, nil)
+		ms, err := New(t.Context(), Named("exact_match"), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,10 +1,27 @@
 // Package metrics has the metrics that come with evalrun.
 //
-// [New] makes the metrics a spec names. A user's own metric is any
-// [harness.Metric]; it needs nothing of this package.
+// [New] makes the metrics a spec names; docs/metrics.md has the formula, the range
+// and the options of each. A user's own metric is any [harness.Metric]; it needs
+// nothing of this package.
 //
 //	exact_match      1 when every output that a right answer is known for equals it, else 0
 //	<output>_match   the same for one output
+//	contains         1 when the answer contains the right one, or given texts
+//	regex            1 when the answer matches a pattern, or what the pattern takes out of it is right
+//	number           1 when the number is right within a tolerance
+//	json             share of an object's fields that are right
+//	list             how much two lists have in common, as sets or in order
+//	f1               F1 of the words in common, as SQuAD has it
+//	rouge_l          F of the longest common subsequence of words
+//	bleu             BLEU of a sentence, smoothed
+//	edit_distance    likeness by Levenshtein's distance
+//	classification   1 when the class is right; and a table of the classes
+//	json_schema      1 when the answer satisfies a JSON Schema
+//	tool_calls       F1 of the tool calls made and those expected
+//	latency, cost, tokens   what the answer took
+//	length           how long the answer is
+//	starlark, command       the user's own
+//	judge            a model's verdict
 //
 // What counts as equal is the same in every implementation of the FunctAI
 // contract. A text is compared with its runs of white space made one space, its
@@ -15,13 +32,10 @@
 package metrics
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"evalrun/datasets"
 	"evalrun/harness"
-	"evalrun/internal/conf"
 	"evalrun/pipeline"
 )
 
@@ -32,45 +46,34 @@ const (
 	matchSuffix    = "_match"
 )
 
-// New makes the metrics of these names, in order. answers are the outputs that
-// rows have right answers for: see [Answers]. When there are several,
-// exact_match brings the metric of each along, unless it is named as well. An
-// unknown name is an error that says which there are.
-func New(names, answers []string) ([]harness.Metric, error) {
-	var all []harness.Metric
-	for _, name := range names {
-		m, err := one(name, answers)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, m)
-		if name != exactMatchName || len(answers) < 2 {
-			continue
-		}
-		for _, output := range answers {
-			if match := output + matchSuffix; !slices.Contains(names, match) {
-				all = append(all, exactMatch{match, output})
-			}
-		}
-	}
-	return all, nil
+// kinds make the metrics there are, by the name that a spec gives.
+var kinds = map[string]func(*builder) (harness.Metric, error){
+	exactMatchName:   newExactMatch,
+	"contains":       newContains,
+	"regex":          newRegex,
+	"number":         newNumber,
+	"json":           newFields,
+	"list":           newList,
+	"f1":             newF1,
+	"rouge_l":        newRougeL,
+	"bleu":           newBleu,
+	"edit_distance":  newEditDistance,
+	"classification": newClassification,
+	"json_schema":    newJSONSchema,
+	"tool_calls":     newToolCalls,
+	"latency":        newLatency,
+	"cost":           newCost,
+	"tokens":         newTokens,
+	"length":         newLength,
+	"starlark":       newStarlark,
+	"command":        newCommand,
+	"judge":          newJudge,
 }
 
-func one(name string, answers []string) (harness.Metric, error) {
-	if name == exactMatchName {
-		return exactMatch{name: name}, nil
-	}
-	known := []string{exactMatchName}
-	for _, output := range answers {
-		if name == output+matchSuffix {
-			return exactMatch{name, output}, nil
-		}
-		known = append(known, output+matchSuffix)
-	}
-	if near := conf.Suggest(name, known); near != "" {
-		return nil, fmt.Errorf("there is no metric %q; did you mean %s?", name, near)
-	}
-	return nil, fmt.Errorf("there is no metric %q; there are %s", name, strings.Join(known, ", "))
+// names are those of kinds, in the order of the package's documentation.
+var names = []string{
+	exactMatchName, "contains", "regex", "number", "json", "list", "f1", "rouge_l", "bleu", "edit_distance",
+	"classification", "json_schema", "tool_calls", "latency", "cost", "tokens", "length", "starlark", "command", "judge",
 }
 
 // Answers returns the outputs of a program that every row has a right answer

@@ -1,50 +1,12 @@
 package metrics
 
-import (
-	"strings"
-	"unicode/utf8"
+import "evalrun/internal/normal"
 
-	"golang.org/x/text/cases"
-)
+// normalize makes texts that count as equal the same.
+func normalize(s string) string { return normal.Text(s) }
 
-// normalize makes texts that count as equal the same: runs of white space become
-// one space, the ends are trimmed, and case is folded in full.
-func normalize(s string) string {
-	s = strings.Join(strings.FieldsFunc(s, isSpace), " ")
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return fold(s)
-		}
-	}
-	return strings.ToLower(s)
-}
+// fold is Unicode's full case folding.
+func fold(s string) string { return normal.Fold(s) }
 
-// isSpace is the contract's white space. It has the separators U+001C to U+001F,
-// which Go's unicode.IsSpace has not, and it has not U+FEFF and U+200B.
-func isSpace(r rune) bool {
-	switch {
-	case r >= 0x09 && r <= 0x0D, r >= 0x1C && r <= 0x20, r == 0x85, r == 0xA0, r == 0x1680,
-		r >= 0x2000 && r <= 0x200A, r == 0x2028, r == 0x2029, r == 0x202F, r == 0x205F, r == 0x3000:
-		return true
-	}
-	return false
-}
-
-// fold is Unicode's full case folding. A Caser may have state, so each use has
-// its own.
-func fold(s string) string {
-	return strings.Map(cherokee, cases.Fold().String(s))
-}
-
-// cherokee makes Cherokee's small letters capital. Alone among the scripts it is
-// folded to capitals; x/text instead exchanges the two cases, which leaves them
-// as different as before.
-func cherokee(r rune) rune {
-	switch {
-	case r >= 0xAB70 && r <= 0xABBF:
-		return r - 0xAB70 + 0x13A0
-	case r >= 0x13F8 && r <= 0x13FD:
-		return r - 8
-	}
-	return r
-}
+// isSpace is the contract's white space.
+func isSpace(r rune) bool { return normal.IsSpace(r) }

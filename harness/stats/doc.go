@@ -31,6 +31,9 @@
 //	  other                                              else sign-flip-sampled
 //	fewer than two rows      none                        as above, none without rows
 //
+// Whether two raters agree, as a judge and a person, is said by [Agree]; whether a
+// judge of pairs looks at their order, by [Orders.Bias].
+//
 // # Steps
 //
 //  1. Bring every candidate to one score a row: average the answers first if a

@@ -101,6 +101,19 @@ func Paired(base, cand []float64, o Options) (Test, error) {
 	return t, nil
 }
 
+// Turned is the test for scores of which less is better: Better and Worse, and
+// the decision, change sides. The numbers stay candidate minus baseline.
+func (t Test) Turned() Test {
+	t.Better, t.Worse = t.Worse, t.Better
+	switch t.Decision {
+	case Better:
+		t.Decision = Worse
+	case Worse:
+		t.Decision = Better
+	}
+	return t
+}
+
 // A prospect is what a method knows beyond the fields of the Test.
 type prospect struct {
 	equalLow, equalHigh Opt // the range that must lie inside the margin

@@ -48,6 +48,10 @@ type vectorInput struct {
 	Delta, Difference float64
 	DiscordantRate    float64 `json:"discordant_rate"`
 	Alpha, Power      float64
+
+	Table      [][]int
+	FlipsFirst int `json:"order_flips_to_first"`
+	FlipsOther int `json:"order_flips_to_second"`
 }
 
 func (in vectorInput) table() table {
@@ -182,6 +186,42 @@ var dispatchers = map[string]func(t *testing.T, in vectorInput) got{
 		}
 		return got{"n": rowsForBinary(in.DiscordantRate, in.Difference, o), "n_rows": rows}
 	},
+	"cohen_kappa": func(t *testing.T, in vectorInput) got {
+		a, r := in.agreement(t)
+		chance := 0.0
+		for k := range r.row {
+			chance += r.row[k] * r.col[k]
+		}
+		return got{"pa": a.Observed.Value, "pe": chance, "kappa": a.Kappa.Value, "se": a.Kappa.SE}
+	},
+	"gwet_ac1": func(t *testing.T, in vectorInput) got {
+		a, r := in.agreement(t)
+		chance := 0.0
+		for k := range r.row {
+			share := (r.row[k] + r.col[k]) / 2
+			chance += share * (1 - share) / float64(len(r.row)-1)
+		}
+		return got{"pa": a.Observed.Value, "pe": chance, "ac1": a.AC1.Value, "se": a.AC1.SE}
+	},
+	"judge_position_bias": func(t *testing.T, in vectorInput) got {
+		b, err := Orders{First: in.FlipsFirst, Second: in.FlipsOther}.Bias(Options{Alpha: math.Erfc(contractZ / math.Sqrt2)}) // its vectors have the contract's z
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got{"p": b.P, "share_first": b.ToFirst.Value, "lo": b.ToFirst.Low, "hi": b.ToFirst.High}
+	},
+}
+
+func (in vectorInput) agreement(t *testing.T) (Agreement, *ratings) {
+	a, err := Agree(in.Table, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRatings(in.Table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, r
 }
 
 // notProduced are fields that vectors give for comparison only.

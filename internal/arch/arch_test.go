@@ -25,6 +25,7 @@ const module = "evalrun/"
 var level = map[string]int{
 	"internal/canon":       10,
 	"internal/conf":        10,
+	"internal/normal":      10,
 	"internal/par":         10,
 	"internal/disk":        5,
 	"internal/columnar":    10,
@@ -36,6 +37,7 @@ var level = map[string]int{
 	"pipeline":             30,
 	"replay":               40,
 	"replay/journal":       40,
+	"replay/cache":         40,
 	"replay/conversations": 40,
 	"plugins":              40,
 	"pipeline/provider":    40,
@@ -46,6 +48,7 @@ var level = map[string]int{
 	"cmd/evalrun/app":      80,
 	"cmd/evalrun":          90,
 	"examples/custom":      90,
+	"examples/library":     90,
 	"examples/bbh/prepare": 90,
 	"internal/arch":        99,
 

@@ -10,7 +10,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	starjson "go.starlark.net/lib/json"
 	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
 
 	"evalrun/internal/canon"
 )
@@ -197,4 +199,52 @@ func appendText(b []byte, s string, limit int) ([]byte, error) {
 		return nil, errors.New("a text is not UTF-8: it may have been cut inside a character")
 	}
 	return canon.AppendString(b, s), nil
+}
+
+// jsonModule is Starlark's json, whose decode would go as deep as its text says
+// and end the process: what a tool answers is decoded with it.
+var jsonModule = &starlarkstruct.Module{Name: "json", Members: starlark.StringDict{
+	"encode":        starjson.Module.Members["encode"],
+	"encode_indent": starjson.Module.Members["encode_indent"],
+	"decode":        starlark.NewBuiltin("json.decode", decodeText),
+	"indent":        starjson.Module.Members["indent"],
+}}
+
+// decodeText is json.decode(text, default=), where a text that is nested too deep
+// is as one that is no JSON.
+func decodeText(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var text string
+	var otherwise starlark.Value
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "x", &text, "default?", &otherwise); err != nil {
+		return nil, err
+	}
+	switch {
+	case !tooDeep(text):
+		return starlark.Call(t, starjson.Module.Members["decode"], args, kwargs)
+	case otherwise != nil:
+		return otherwise, nil
+	}
+	return nil, fmt.Errorf("json.decode: it is nested more than %d deep", maxDepth)
+}
+
+// tooDeep reports whether the lists and objects of a JSON text lie too deep in
+// each other. Of other texts it may say anything but no to one that opens more.
+func tooDeep(text string) bool {
+	depth, inText := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '[' || c == '{':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return false
 }

@@ -72,14 +72,18 @@ func newPlugin(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwa
 				p.made.Description = text
 			}
 		case "api":
-			n, err := starlark.AsInt32(v)
+			n, ok := v.(starlark.Int)
+			if !ok {
+				return nil, fmt.Errorf("Plugin: api is a whole number, not %s", a(v))
+			}
+			api, err := starlark.AsInt32(n)
 			if err != nil {
-				return nil, fmt.Errorf("Plugin: api is a whole number: %v", err)
+				return nil, codef("plugin-api", "Plugin: there is no plugin API %s", n)
 			}
-			if n == 0 {
-				n = -1 // 0 stands for none stated
+			if api == 0 {
+				api = -1 // 0 stands for none stated
 			}
-			p.made.API = n
+			p.made.API = api
 		default:
 			if !slices.Contains(r.opts.Hooks, key) {
 				known := append([]string{"version", "description", "api"}, r.opts.Hooks...)

@@ -1,11 +1,12 @@
-// Package star runs plugin files written in Starlark, a small language that
-// looks like Python. It is the one place of the module that knows Starlark, and
-// it speaks JSON text and its own types with the rest.
+// Package star runs files of plugins and metrics written in Starlark, a small
+// language that looks like Python. It is the one place of the module that knows
+// Starlark, and it speaks JSON text and its own types with the rest.
 //
 // [Load] runs a file once and takes what it defined as plugin. [Handler.Call]
-// gives one event to one of its handlers. Everything a file defined is frozen
-// once it is loaded, so that handlers may run in any number of goroutines and
-// keep nothing from one event to the next but what the host keeps for them.
+// gives one event to one of its handlers. [LoadFunction] takes one function of a
+// file, which [Function.Call] calls. Everything a file defined is frozen once it
+// is loaded, so that its functions may run in any number of goroutines and keep
+// nothing from one call to the next but what the host keeps for them.
 //
 // A file sees nothing but what it is given: no other file (load is refused), no
 // network, no clock, no chance. Time and size are bounded:
@@ -13,7 +14,8 @@
 //   - a run takes at most Limits.Steps steps, and ends soon after its context
 //     does, which is looked at every few thousand steps;
 //   - a value that crosses into a handler or out of it has at most Limits.Bytes
-//     bytes as JSON, and is nested at most 200 deep;
+//     bytes as JSON, and is nested at most 200 deep; so deep is what json.decode
+//     makes as well;
 //   - a range has at most ten million elements, so that no single step runs
 //     through more than a file could have built itself;
 //   - functions may not call themselves, and there is no while.
@@ -21,8 +23,9 @@
 // What is not bounded is the memory that steps make use of: a list that is
 // doubled at each step grows as fast as that, and Starlark itself stops one
 // repetition ("x" * n) only at a thousand million elements. One step that works
-// on such a thing is not stopped halfway either. A file is code its user trusts
-// not to do that.
+// on such a thing is not stopped halfway either, nor is one that works on a list
+// that the file's own loop put a million times into another. A file is code its
+// user trusts not to do that.
 package star
 
 import (
@@ -33,7 +36,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.starlark.net/lib/json"
 	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -87,7 +89,7 @@ type Handler struct {
 
 // Error is what went wrong in a file, and where.
 type Error struct {
-	Code string // "plugin-hook", "plugin-name" or "plugin-change" when it is one of these; else ""
+	Code string // "plugin-hook", "plugin-name", "plugin-api" or "plugin-change" when it is one of these; else ""
 	At   string // file:line:column; the file alone when there is no place in it
 	In   string // the function it happened in; "" at the top of the file
 	Err  error
@@ -126,16 +128,9 @@ var dialect = &syntax.FileOptions{Set: true, TopLevelControl: true}
 // Load runs a file and returns the plugin it defined. The errors are *Error.
 func Load(ctx context.Context, path string, source []byte, o Options) (*Plugin, error) {
 	o.Limits = o.Limits.orDefault()
-	globals := builtins()
-	_, program, err := starlark.SourceProgramOptions(dialect, path, source, globals.Has)
+	defined, err := define(ctx, path, source, o)
 	if err != nil {
-		return nil, placed(path, err)
-	}
-	r := &run{ctx: ctx, path: path, opts: o, loading: true}
-	defined, err := program.Init(r.thread("load"), globals)
-	defined.Freeze()
-	if err != nil {
-		return nil, r.failed(err)
+		return nil, err
 	}
 	v, ok := defined["plugin"]
 	if !ok {
@@ -150,6 +145,22 @@ func Load(ctx context.Context, path string, source []byte, o Options) (*Plugin, 
 		h.path, h.opts = path, o
 	}
 	return &made, nil
+}
+
+// define runs a file once and returns what it defined, frozen.
+func define(ctx context.Context, path string, source []byte, o Options) (starlark.StringDict, error) {
+	globals := builtins()
+	_, program, err := starlark.SourceProgramOptions(dialect, path, source, globals.Has)
+	if err != nil {
+		return nil, placed(path, err)
+	}
+	r := &run{ctx: ctx, path: path, opts: o, loading: true}
+	defined, err := program.Init(r.thread("load"), globals)
+	defined.Freeze()
+	if err != nil {
+		return nil, r.failed(err)
+	}
+	return defined, nil
 }
 
 // A run is one execution of a file's code: its loading, or one event.
@@ -167,7 +178,7 @@ const slice = 5000
 
 func (r *run) thread(name string) *starlark.Thread {
 	t := &starlark.Thread{Name: name, Print: r.print, Load: func(*starlark.Thread, string) (starlark.StringDict, error) {
-		return nil, errors.New("load is not available: a plugin is one file")
+		return nil, errors.New("load is not available: a file stands by itself")
 	}}
 	t.SetLocal(runKey, r)
 	t.SetMaxExecutionSteps(min(slice, r.opts.Limits.Steps))
@@ -190,9 +201,14 @@ const runKey = "run"
 func runOf(t *starlark.Thread) *run { return t.Local(runKey).(*run) }
 
 func (r *run) print(t *starlark.Thread, text string) {
-	if r.opts.Print != nil {
-		fmt.Fprintf(r.opts.Print, "%s: %s\n", t.CallFrame(1).Pos, text)
+	if r.opts.Print == nil {
+		return
 	}
+	at := r.path
+	if t.CallStackDepth() > 1 { // else print is itself the handler
+		at = t.CallFrame(1).Pos.String()
+	}
+	fmt.Fprintf(r.opts.Print, "%s: %s\n", at, text)
 }
 
 // failed says where a run failed. A run that was stopped because its context
@@ -257,7 +273,7 @@ func builtins() starlark.StringDict {
 		"remember": starlark.NewBuiltin("remember", remember),
 		"ask":      starlark.NewBuiltin("ask", ask),
 		"range":    starlark.NewBuiltin("range", boundedRange),
-		"json":     json.Module,
+		"json":     jsonModule,
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"evalrun/internal/star"
 )
 
@@ -70,13 +72,15 @@ func TestLoadRefuses(t *testing.T) {
 		{"plugin = Plugin('a', name = 'b')", "", "two names"},
 		{"plugin = Plugin('a', '1.0')", "", "everything else by name"},
 		{"plugin = Plugin('a', version = 1)", "", "p.star:1:16: Plugin: version is text, not an int"},
-		{"plugin = Plugin('a', api = 'x')", "", "api is a whole number"},
+		{"plugin = Plugin('a', api = 'x')", "", "api is a whole number, not a string"},
+		{"plugin = Plugin('a', api = 1 << 40)", "plugin-api", "there is no plugin API 1099511627776"},
+		{"json.decode('[' * 8000000)", "", "json.decode: it is nested more than 200 deep"},
 		{"plugin = Plugin('a', request = 3)", "", "the handler of request is a function, not an int"},
 		{"plugin = Plugin('a', request = lambda: None)", "", "is given one event, and lambda takes 0 arguments"},
 		{"plugin = Plugin('a', request = lambda a, b: None)", "", "takes 2 arguments"},
 		{"on('a', 'request', lambda c: None)", "", "the first argument is the plugin, not a string"},
 		{"def f():\n    return 1 // 0\nf()", "", "p.star:2:14: in f: floored division by zero"},
-		{"load('other.star', 'x')", "", "p.star:1:1: cannot load other.star: load is not available: a plugin is one file"},
+		{"load('other.star', 'x')", "", "p.star:1:1: cannot load other.star: load is not available: a file stands by itself"},
 		{"open('x')", "", "undefined: open"},
 		{"def f(): f()\nf()", "", "p.star:1:10: in f: function f called recursively"},
 		{"while True: pass", "", "does not support while loops"},
@@ -91,6 +95,40 @@ func TestLoadRefuses(t *testing.T) {
 			t.Errorf("%q: %v; want %q %q", c.source, err, c.code, c.want)
 		}
 	}
+}
+
+// What a tool answered is decoded no deeper than other values are; a text that is
+// too deep is as one that is no JSON.
+func TestDecode(t *testing.T) {
+	deep := func(n int) string { return strings.Repeat(`[`, n) + strings.Repeat(`]`, n) }
+	for _, c := range []struct{ text, want, says string }{
+		{deep(200), deep(200), ""},
+		{deep(201), "", "nested more than 200 deep"},
+		{strings.Repeat("[", 2_000_000), "", "nested more than 200 deep"},
+		{strings.Repeat(`{"a":`, 2_000_000), "", "nested more than 200 deep"},
+		{`"\"` + strings.Repeat("[", 300) + `"`, `"\"` + strings.Repeat("[", 300) + `"`, ""},
+		{`["\\", [1]]`, `["\\",[1]]`, ""},
+		{`[1`, "", "json.decode: at offset 2"},
+	} {
+		h := load(t, "plugin = Plugin('a', before_call = lambda e: {'is': json.encode(json.decode(e.x))})", star.Limits{}).Handlers[0]
+		got, _, err := h.Call(t.Context(), event(quoted(t, c.text)))
+		if want := `{"is":` + quoted(t, c.want) + `}`; c.says == "" && (err != nil || got != want) || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%.40s: %.100s, %v", c.text, got, err)
+		}
+		h = load(t, "plugin = Plugin('a', before_call = lambda e: {'is': json.decode(e.x, 'none') == 'none'})", star.Limits{}).Handlers[0]
+		if got, _, err := h.Call(t.Context(), event(quoted(t, c.text))); err != nil || (got == `{"is":true}`) != (c.says != "") {
+			t.Errorf("%.40s with a default: %.100s, %v", c.text, got, err)
+		}
+	}
+}
+
+func quoted(t testing.TB, text string) string {
+	t.Helper()
+	b, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 func TestCall(t *testing.T) {
@@ -276,14 +314,16 @@ func TestTimeIsUp(t *testing.T) {
 
 func TestPrint(t *testing.T) {
 	var out bytes.Buffer
-	p, err := star.Load(t.Context(), "p.star", []byte("print('a', 1)\nplugin = Plugin('a', request = lambda e: print(e.x))"), star.Options{Hooks: hooks, Print: &out})
+	p, err := star.Load(t.Context(), "p.star", []byte("print('a', 1)\nplugin = Plugin('a', request = lambda e: print(e.x), before_call = print)"), star.Options{Hooks: hooks, Print: &out})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := p.Handlers[0].Call(t.Context(), event(`"x"`)); err != nil {
-		t.Fatal(err)
+	for _, h := range p.Handlers {
+		if _, _, err := h.Call(t.Context(), event(`"x"`)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if want := "p.star:1:6: a 1\np.star:2:47: x\n"; out.String() != want {
+	if want := "p.star:1:6: a 1\np.star:2:47: x\np.star: event of before_call\n"; out.String() != want {
 		t.Errorf("printed %q, want %q", out.String(), want)
 	}
 }
@@ -335,4 +375,44 @@ func FuzzLoad(f *testing.F) {
 			_, _, _ = h.Call(context.Background(), event(`{"a":[1,2.5,null,"é"]}`))
 		}
 	})
+}
+
+func TestFunction(t *testing.T) {
+	load := func(source string) (*star.Function, error) {
+		return star.LoadFunction(t.Context(), "m.star", []byte(source), "score", 2, star.Options{Limits: star.Limits{Steps: 10_000}})
+	}
+	f, err := load("def score(row, call):\n    row['seen'] = True\n    return {'value': len(call['answer']) / row['n'], 'row': row}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // each call has values of its own
+		got, err := f.Call(t.Context(), `{"n":4}`, `{"answer":"ab"}`)
+		if want := `{"value":0.5,"row":{"n":4,"seen":true}}`; err != nil || got != want {
+			t.Errorf("%s, %v; want %s", got, err, want)
+		}
+	}
+	for source, want := range map[string]string{
+		"x = 1":                       "m.star: it defines no function score",
+		"score = 1":                   "m.star: its score is an int, not a function",
+		"def score(row):\n    pass\n": "m.star:1:1: in score: it is given 2 arguments, and takes 1",
+		"def score(row, call):\n    return 1 +\n":    "m.star:2:15: got newline, want primary expression",
+		"def score(row, call):\n    return nosuch\n": "m.star:2:12: undefined: nosuch",
+	} {
+		if _, err := load(source); err == nil || err.Error() != want {
+			t.Errorf("%q: %v; want %s", source, err, want)
+		}
+	}
+	for source, want := range map[string]string{
+		"    return 1 / 0":                           "m.star:2:14: in score: floating-point division by zero",
+		"    for i in range(1000000):\n        pass": "m.star:2:5: in score: stopped after 10000 steps, the most it may take",
+		"    return set([1])":                        "m.star:1:1: in score: what it returned: a set has no JSON form",
+	} {
+		f, err := load("def score(row, call):\n" + source + "\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Call(t.Context(), "{}", "{}"); err == nil || err.Error() != want {
+			t.Errorf("%q: %v; want %s", source, err, want)
+		}
+	}
 }

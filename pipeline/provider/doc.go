@@ -5,6 +5,9 @@
 // language model: it is there so that demonstrations and sweeps run anywhere.
 // [Script] is for tests and is made in Go alone.
 //
+// The others ask a service over HTTP: openai any with OpenAI's chat completions,
+// anthropic and gemini those of their names.
+//
 // To use one from a configuration, call [Open] with the provider's name; it
 // returns a [pipeline.LM], which says as well how the model is to be asked. To
 // keep replies in a file, call [WriteReplies].

@@ -11,38 +11,31 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"evalrun/pipeline"
 )
 
-// Secret is a key: whatever prints it prints that there is one.
-type Secret string
-
-// String hides the secret.
-func (s Secret) String() string {
-	if s == "" {
-		return ""
-	}
-	return "[secret]"
-}
-
-// GoString hides the secret.
-func (s Secret) GoString() string { return strconv.Quote(s.String()) }
-
-// maxResponse is the most a service may answer, in bytes.
+// maxResponse is the most a service may answer to a request, in bytes.
 const maxResponse = 64 << 20
 
 // service asks one service over HTTP. It is safe for concurrent use.
 type service struct {
 	model   string // as the run calls it, for messages
-	base    string // address without a slash at its end
+	base    string // address without a slash at its end, and without the query
+	query   string // of every request
+	host    string // for messages
 	http    *http.Client
 	headers http.Header // of every request; the key is among them
 	key     Secret
+	keyFrom string   // where the key comes from, for messages
+	secrets []string // never to be shown
 	now     func() time.Time
+	most    int64 // that it may answer, in bytes
 }
 
 // newService makes the client of the service at o.BaseURL, or else at base.
@@ -50,25 +43,75 @@ func newService(o Options, base string) (*service, error) {
 	if o.BaseURL != "" {
 		base = o.BaseURL
 	}
-	at, err := url.Parse(base)
-	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
-		return nil, fmt.Errorf("base_url %q is no address: write https://host/path", base)
+	at, err := parseBase(base)
+	if err != nil {
+		return nil, err
 	}
 	if o.Now == nil {
 		return nil, errors.New("a service needs a clock")
+	}
+	if strings.ContainsFunc(string(o.Key), unicode.IsControl) {
+		return nil, errors.New("the key has a line break or another control character in it")
 	}
 	transport, err := newTransport(o)
 	if err != nil {
 		return nil, err
 	}
 	s := &service{
-		model: o.Name, base: strings.TrimRight(base, "/"), http: &http.Client{Transport: transport},
-		headers: http.Header{"Content-Type": {"application/json"}}, key: o.Key, now: o.Now,
+		model: o.Name, base: at.Scheme + "://" + at.Host + strings.TrimRight(at.EscapedPath(), "/"), query: at.RawQuery, host: at.Host,
+		http:    &http.Client{Transport: transport, CheckRedirect: stay},
+		headers: http.Header{}, key: o.Key, keyFrom: o.KeyFrom, now: o.Now, most: maxResponse,
+	}
+	s.conceal("key", string(o.Key))
+	for name, values := range at.Query() {
+		for _, v := range values {
+			s.conceal(name, v)
+			s.conceal(name, url.QueryEscape(v))
+		}
 	}
 	for name, value := range o.Headers {
+		if !headerNames.MatchString(name) {
+			return nil, fmt.Errorf("headers: %q is no name of a header", name)
+		}
+		if strings.ContainsFunc(value, unicode.IsControl) {
+			return nil, fmt.Errorf("headers: the value of %s has a line break or another control character in it", name)
+		}
 		s.headers.Set(name, value)
+		s.conceal(name, value)
 	}
 	return s, nil
+}
+
+// headerNames are the names a header may have (RFC 9110, 5.6.2).
+var headerNames = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+// parseBase reads a base_url. Its errors show none of it: it may hold a key.
+func parseBase(base string) (*url.URL, error) {
+	at, err := url.Parse(strings.TrimSpace(base))
+	switch {
+	case err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "":
+		return nil, errors.New("base_url is no address: write https://host/path")
+	case at.User != nil:
+		return nil, errors.New("base_url has a user or password in it; give them as a header, or the key as the key")
+	case at.Fragment != "":
+		return nil, errors.New("base_url has a # in it, and what follows is never sent: leave it out")
+	}
+	return at, nil
+}
+
+// stay keeps a redirect from being followed: the key would go wherever it points.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// withKey adds the key, unless a person gave that header themselves.
+func withKey(h http.Header, name, key string) http.Header {
+	switch {
+	case h.Get(name) != "":
+	case name == "Authorization":
+		h.Set(name, "Bearer "+key)
+	default:
+		h.Set(name, key)
+	}
+	return h
 }
 
 // newTransport keeps as many connections open as there may be requests in flight:
@@ -81,8 +124,8 @@ func newTransport(o Options) (*http.Transport, error) {
 	}
 	if o.Proxy != "" {
 		proxy, err := url.Parse(o.Proxy)
-		if err != nil || proxy.Host == "" {
-			return nil, errors.New("proxy is no address: write http://host:port") // it may hold a password
+		if err != nil || proxy.Host == "" || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, proxy.Scheme) {
+			return nil, errors.New("proxy is no address: write http://host:port, or https or socks5") // it may hold a password
 		}
 		t.Proxy = http.ProxyURL(proxy)
 	}
@@ -103,7 +146,11 @@ func newTransport(o Options) (*http.Transport, error) {
 	return t, nil
 }
 
-// answer is what a service answered with status 200, and what that took.
+// explanation reads a service's own words out of an answer that is no success,
+// and may change the failure it stands for.
+type explanation func(status int, body []byte, f *pipeline.Failure)
+
+// answer is what a service answered with success, and what that took.
 type answer struct {
 	body   []byte
 	header http.Header
@@ -111,19 +158,19 @@ type answer struct {
 }
 
 // post sends a JSON body to a path below the address. What is not answered with
-// status 200 is a *pipeline.Failure of the type its status stands for; explain
-// reads the service's own words out of such a body, and may change the failure.
-func (s *service) post(ctx context.Context, path string, body []byte, explain func(status int, body []byte, f *pipeline.Failure)) (*answer, error) {
+// success is a *pipeline.Failure of the type its status stands for; explain may
+// be nil.
+func (s *service) post(ctx context.Context, path string, body []byte, explain explanation) (*answer, error) {
 	return s.do(ctx, http.MethodPost, path, "application/json", body, explain)
 }
 
-func (s *service) do(ctx context.Context, method, path, contentType string, body []byte, explain func(status int, body []byte, f *pipeline.Failure)) (*answer, error) {
+func (s *service) do(ctx context.Context, method, path, contentType string, body []byte, explain explanation) (*answer, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, s.base+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, s.at(path), bytes.NewReader(body))
 	if err != nil {
-		return nil, pipeline.Failf(pipeline.TypeServer, "connection", "model %s: %s", s.model, s.hide(err.Error()))
+		return nil, s.failf(pipeline.TypeServer, "connection", "no request can be made: %v", err)
 	}
 	req.Header = s.headers.Clone()
 	if contentType != "" {
@@ -132,99 +179,36 @@ func (s *service) do(ctx context.Context, method, path, contentType string, body
 	began := s.now()
 	resp, err := s.http.Do(req)
 	if err != nil {
-		return nil, s.unreachable(ctx, err)
+		return nil, s.lost(ctx, "cannot be reached", err)
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, s.most+1))
 	if err != nil {
-		return nil, s.unreachable(ctx, err)
+		return nil, s.lost(ctx, "broke off its answer", err)
 	}
-	if len(data) > maxResponse {
-		return nil, pipeline.Failf(pipeline.TypeServer, "too-long", "model %s: the service answered more than %d MB", s.model, maxResponse>>20)
+	wire := s.now().Sub(began)
+	if int64(len(data)) > s.most {
+		return nil, s.failf(pipeline.TypeServer, "too-long", "answered more than %d MB", s.most>>20)
 	}
-	if resp.StatusCode != http.StatusOK {
+	// A service, or what stands before it, may say back what it was sent.
+	for _, secret := range s.secrets {
+		if bytes.Contains(data, []byte(secret)) {
+			data = bytes.ReplaceAll(data, []byte(secret), []byte(hidden))
+		}
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, s.refused(resp, data, explain)
 	}
-	return &answer{data, resp.Header, s.now().Sub(began)}, nil
+	return &answer{data, resp.Header, wire}, nil
 }
 
-// unreachable is the failure of a request that got no whole answer.
-func (s *service) unreachable(ctx context.Context, err error) error {
-	if over := ended(ctx); over != nil {
-		return over
-	}
-	// The address is in the message, and might hold a key a person put there.
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err
-	}
-	return pipeline.Failf(pipeline.TypeServer, "connection", "model %s: %s cannot be reached: %s", s.model, hostOf(s.base), s.hide(err.Error()))
-}
-
-// refused is the failure of an answer that is not 200.
-func (s *service) refused(resp *http.Response, body []byte, explain func(int, []byte, *pipeline.Failure)) error {
-	f := pipeline.Failf(typeOf(resp.StatusCode), "http-"+strconv.Itoa(resp.StatusCode), "%s", http.StatusText(resp.StatusCode))
-	f.RetryAfter = retryAfter(resp.Header, s.now())
-	if explain != nil {
-		explain(resp.StatusCode, body, f)
-	}
-	f.Message = fmt.Sprintf("model %s: %s answered %d: %s", s.model, hostOf(s.base), resp.StatusCode, s.hide(shorten(f.Message)))
-	return f
-}
-
-// typeOf is the type of failure a status stands for: what may be different another
-// time is a limit, a timeout or the server's failing; all else is the service's
-// word on this request.
-func typeOf(status int) string {
+// at is the address of a path, which may have a query of its own.
+func (s *service) at(path string) string {
 	switch {
-	case status == http.StatusTooManyRequests:
-		return pipeline.TypeRateLimit
-	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout:
-		return pipeline.TypeTimeout
-	case status >= 500, status == http.StatusConflict, status == http.StatusTooEarly:
-		return pipeline.TypeServer
-	case status < 400: // nobody asked for a redirect, or for less than an answer
-		return pipeline.TypeServer
+	case s.query == "":
+		return s.base + path
+	case strings.Contains(path, "?"):
+		return s.base + path + "&" + s.query
 	}
-	return pipeline.TypeRefusal
-}
-
-// retryAfter is how long a service asks to be left alone: in seconds or until a
-// date (RFC 9110, 10.2.3), or in milliseconds as some services have it.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 && ms < 1e9 {
-		return time.Duration(ms * float64(time.Millisecond))
-	}
-	text := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(text, 64); err == nil && s >= 0 && s < 1e6 {
-		return time.Duration(s * float64(time.Second))
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(0, at.Sub(now))
-	}
-	return 0
-}
-
-// hide takes the key out of a text that came from elsewhere.
-func (s *service) hide(text string) string {
-	if s.key == "" {
-		return text
-	}
-	return strings.ReplaceAll(text, string(s.key), s.key.String())
-}
-
-func hostOf(address string) string {
-	if u, err := url.Parse(address); err == nil {
-		return u.Host
-	}
-	return address
-}
-
-// shorten cuts a service's words to what a message can hold.
-func shorten(s string) string {
-	const most = 500
-	if r := []rune(strings.Join(strings.Fields(s), " ")); len(r) > most {
-		return string(r[:most]) + "…"
-	} else {
-		return string(r)
-	}
+	return s.base + path + "?" + s.query
 }

@@ -7,9 +7,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
-	"unicode/utf8"
 
-	"evalrun/datasets"
 	"evalrun/pipeline"
 )
 
@@ -25,45 +23,21 @@ const (
 	mostListed   = 4        // differences a message lists
 )
 
-// portrait is a request as explanations compare it: its parts as texts, "" for
-// none.
+// portrait is a recorded request as explanations compare it.
 type portrait struct {
+	pipeline.Portrait
 	row      int32
-	system   string
-	messages []said
-	config   string // canonical JSON object
-	tools    string // canonical JSON list
 	question string // text of the last user message
 }
 
-type said struct{ role, text string }
-
 func portray(req *pipeline.Request) portrait {
-	p := portrait{system: req.System, config: req.Config.Object().Canonical()}
+	p := portrait{Portrait: pipeline.Portray(req)}
 	for _, m := range req.Messages {
-		text := ""
-		if len(m.Parts) == 1 && m.Parts[0].Raw.IsZero() {
-			text = m.Parts[0].Text
-		} else {
-			text = canonicalOf(m.Parts)
-		}
-		p.messages = append(p.messages, said{m.Role, text})
 		if m.Role == "user" {
 			p.question = messageText(m)
 		}
 	}
-	if len(req.Tools) > 0 {
-		p.tools = canonicalOf(req.Tools)
-	}
 	return p
-}
-
-func canonicalOf(v any) string {
-	value, err := datasets.ValueOf(v)
-	if err != nil {
-		return ""
-	}
-	return value.Canonical()
 }
 
 // portraits are the recorded requests, in the order of the file.
@@ -82,9 +56,9 @@ func (ps *portraits) add(row int32, req *pipeline.Request) {
 	}
 	p := portray(req)
 	p.row = row
-	p.system, p.config, p.tools, p.question = ps.one(p.system), ps.one(p.config), ps.one(p.tools), ps.one(p.question)
-	for i, m := range p.messages {
-		p.messages[i] = said{ps.one(m.role), ps.one(m.text)}
+	p.System, p.Config, p.Tools, p.question = ps.one(p.System), ps.one(p.Config), ps.one(p.Tools), ps.one(p.question)
+	for i, m := range p.Messages {
+		p.Messages[i] = pipeline.Said{Role: ps.one(m.Role), Text: ps.one(m.Text)}
 	}
 	ps.all = append(ps.all, p)
 }
@@ -120,7 +94,7 @@ func newPortraitIndex(all []portrait) *portraitIndex {
 	x := &portraitIndex{map[uint64]*bucket{}, map[uint64]*bucket{}, map[uint64]*bucket{}}
 	for i := range all {
 		put(x.byQuestion, hashOf(all[i].question), int32(i))
-		put(x.bySystem, hashOf(all[i].system), int32(i))
+		put(x.bySystem, hashOf(all[i].System), int32(i))
 		for _, h := range lineHashes(all[i].question) {
 			put(x.byLine, h, int32(i))
 		}
@@ -188,9 +162,9 @@ func (ps *portraits) nearest(req *pipeline.Request) (*portrait, bool) {
 	for _, i := range ps.candidates(&asked) {
 		p := &ps.all[i]
 		parts, bytes := 0, 0
-		p.compare(&asked, func(_, was, is string) {
+		p.Compare(&asked.Portrait, func(d pipeline.Difference) {
 			parts++
-			bytes += differing(was, is)
+			bytes += d.Size()
 		})
 		if best == nil || parts < bestParts || parts == bestParts && bytes < bestBytes {
 			best, bestParts, bestBytes = p, parts, bytes
@@ -223,7 +197,7 @@ func (ps *portraits) candidates(asked *portrait) []int32 {
 		}
 	}
 	if len(found) == 0 {
-		if b := x.bySystem[hashOf(asked.system)]; b != nil {
+		if b := x.bySystem[hashOf(asked.System)]; b != nil {
 			found = append(found, b.in...)
 		}
 		for i := range min(len(ps.all), mostInBucket) {
@@ -235,123 +209,14 @@ func (ps *portraits) candidates(asked *portrait) []int32 {
 	return found[:min(len(found), mostCompared)]
 }
 
-// compare calls report for every part in which asked differs from the recorded p,
-// with the part's name and its two texts.
-func (p *portrait) compare(asked *portrait, report func(part, was, is string)) {
-	if p.system != asked.system {
-		report("the system text", p.system, asked.system)
-	}
-	was, is := p.messages, asked.messages
-	if len(was) != len(is) {
-		// Where messages were put in or left out, pairing by place would call
-		// all that follow different.
-		from := 0
-		for from < min(len(was), len(is)) && was[from] == is[from] {
-			from++
-		}
-		report("the number of messages", fmt.Sprint(len(was)), fmt.Sprint(len(is)))
-		was, is = was[:min(len(was), from+1)], is[:min(len(is), from+1)]
-	}
-	for i := range min(len(was), len(is)) {
-		name := fmt.Sprintf("message %d (%s)", i+1, is[i].role)
-		if was[i].role != is[i].role {
-			report(fmt.Sprintf("the role of message %d", i+1), was[i].role, is[i].role)
-		}
-		if was[i].text != is[i].text {
-			report(name, was[i].text, is[i].text)
-		}
-	}
-	if p.config != asked.config {
-		was, is := datasets.ValuesOf(datasets.RawValue(p.config)), datasets.ValuesOf(datasets.RawValue(asked.config))
-		for _, key := range slices.Compact(slices.Sorted(slices.Values(append(was.Names(), is.Names()...)))) {
-			if was[key] != is[key] {
-				report("config "+key, was[key].JSON(), is[key].JSON())
-			}
-		}
-	}
-	if p.tools != asked.tools {
-		report("the tools", p.tools, asked.tools)
-	}
-}
-
 // differs says in words in what req differs from the recorded p.
 func (p *portrait) differs(req *pipeline.Request) string {
-	asked := portray(req)
+	asked := pipeline.Portray(req)
 	var found []string
-	p.compare(&asked, func(part, was, is string) {
-		found = append(found, part+" "+difference(was, is))
-	})
+	p.Compare(&asked, func(d pipeline.Difference) { found = append(found, d.String()) })
 	more := ""
 	if n := len(found) - mostListed; n > 0 {
 		found, more = found[:mostListed], fmt.Sprintf("; and %d more", n)
 	}
 	return "differs in " + strings.Join(found, "; ") + more
-}
-
-// difference shows two texts from a little before where they part.
-func difference(was, is string) string {
-	at := commonPrefix(was, is)
-	where := ""
-	if at > 0 {
-		where = fmt.Sprintf("from character %d: ", utf8.RuneCountInString(is[:at])+1)
-	}
-	return fmt.Sprintf("(%srecorded %s, asked %s)", where, excerpt(was, at), excerpt(is, at))
-}
-
-// excerpt quotes the text around byte at, which must begin a character.
-func excerpt(text string, at int) string {
-	if text == "" {
-		return "none"
-	}
-	const before, after = 16, 40 // characters
-	from := at
-	for range before {
-		_, size := utf8.DecodeLastRuneInString(text[:from])
-		from -= size
-	}
-	to := at
-	for range after {
-		_, size := utf8.DecodeRuneInString(text[to:])
-		to += size
-	}
-	cut := text[from:to]
-	if from > 0 {
-		cut = "…" + cut
-	}
-	if to < len(text) {
-		cut += "…"
-	}
-	return fmt.Sprintf("%q", cut)
-}
-
-// commonPrefix is the number of bytes that a and b begin with alike, cut back to
-// whole characters.
-func commonPrefix(a, b string) int {
-	const step = 64
-	n, most := 0, min(len(a), len(b))
-	for n+step <= most && a[n:n+step] == b[n:n+step] {
-		n += step
-	}
-	for n < most && a[n] == b[n] {
-		n++
-	}
-	for n > 0 && (n < len(a) && !utf8.RuneStart(a[n]) || n < len(b) && !utf8.RuneStart(b[n])) {
-		n--
-	}
-	return n
-}
-
-// differing is the number of bytes of a and b outside what they begin and end
-// with alike.
-func differing(a, b string) int {
-	n := commonPrefix(a, b)
-	a, b = a[n:], b[n:]
-	const step = 64
-	for len(a) >= step && len(b) >= step && a[len(a)-step:] == b[len(b)-step:] {
-		a, b = a[:len(a)-step], b[:len(b)-step]
-	}
-	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
-		a, b = a[:len(a)-1], b[:len(b)-1]
-	}
-	return len(a) + len(b)
 }

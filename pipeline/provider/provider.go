@@ -27,6 +27,7 @@ type Options struct {
 	Model   string            // the model's name at the service; "" is Name
 	BaseURL string            // its address; "" is the provider's own
 	Key     Secret            // what it knows us by; "" sends none
+	KeyFrom string            // where the key comes from, for messages: "the environment variable OPENAI_API_KEY"
 	Headers map[string]string // further headers of every request
 	Proxy   string            // address of a proxy; "" takes the environment's
 	CAFile  string            // path of certificates to trust besides the system's
@@ -44,15 +45,18 @@ func (o Options) path(p string) string {
 
 // providers are the models a configuration can name.
 var providers = map[string]func(Options) (pipeline.LM, error){
-	"recorded": openRecorded,
-	"lexical":  openLexical,
+	"recorded":  openRecorded,
+	"lexical":   openLexical,
+	"openai":    openOpenAI,
+	"anthropic": openAnthropic,
+	"gemini":    openGemini,
 }
 
 // Names returns the providers that Open knows, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(providers)) }
 
-// Open makes the model of a provider. Both providers' models are asked once: the
-// same request would only get the same reply again.
+// Open makes the model of a provider. Those that need no service are asked once:
+// the same request would only get the same reply again.
 func Open(provider string, o Options) (pipeline.LM, error) {
 	open, ok := providers[provider]
 	if !ok {
@@ -66,7 +70,7 @@ func Open(provider string, o Options) (pipeline.LM, error) {
 	if err != nil {
 		return pipeline.LM{}, fmt.Errorf("model %s: %w", o.Name, err)
 	}
-	lm.Name, lm.Config, lm.Baked, lm.Deterministic = o.Name, o.Config, o.Baked, true
+	lm.Name, lm.Config, lm.Baked = o.Name, o.Config, o.Baked
 	return lm, nil
 }
 
@@ -74,15 +78,46 @@ func openRecorded(o Options) (pipeline.LM, error) {
 	if o.Replies == "" {
 		return pipeline.LM{}, errors.New("the provider recorded needs replies: the path of a replies file")
 	}
+	if err := o.noService("recorded"); err != nil {
+		return pipeline.LM{}, err
+	}
 	m, err := OpenRecorded(o.path(o.Replies))
-	return pipeline.LM{Model: m}, err
+	return pipeline.LM{Model: m, Deterministic: true}, err
 }
 
 func openLexical(o Options) (pipeline.LM, error) {
-	if o.Replies != "" {
-		return pipeline.LM{}, errors.New("the provider lexical takes no replies; to serve a replies file use the provider recorded")
+	if err := errors.Join(o.noReplies("lexical"), o.noService("lexical")); err != nil {
+		return pipeline.LM{}, err
 	}
-	return pipeline.LM{Model: Lexical{}}, nil
+	return pipeline.LM{Model: Lexical{}, Deterministic: true}, nil
+}
+
+// noReplies refuses a replies file.
+func (o Options) noReplies(provider string) error {
+	if o.Replies == "" {
+		return nil
+	}
+	return fmt.Errorf("the provider %s takes no replies; to serve a replies file use the provider recorded", provider)
+}
+
+// noService refuses what is for services alone.
+func (o Options) noService(provider string) error {
+	for _, s := range []struct {
+		name  string
+		given bool
+	}{
+		{"model", o.Model != ""},
+		{"base_url", o.BaseURL != ""},
+		{"key", o.Key != ""},
+		{"headers", len(o.Headers) > 0},
+		{"proxy", o.Proxy != ""},
+		{"ca_file", o.CAFile != ""},
+	} {
+		if s.given {
+			return fmt.Errorf("the provider %s asks no service over a network, so it takes no %s", provider, s.name)
+		}
+	}
+	return nil
 }
 
 // didYouMean is a suggestion to end a message about an unknown word with; "" when
@@ -96,10 +131,13 @@ func didYouMean(word string, known []string) string {
 
 // ended is the failure of a request whose context is over; nil while it is not.
 func ended(ctx context.Context) error {
-	switch err := ctx.Err(); {
-	case err == nil:
+	if ctx.Err() == nil {
 		return nil
-	case errors.Is(err, context.DeadlineExceeded):
+	}
+	cause := context.Cause(ctx)
+	f, ok := errors.AsType[*pipeline.Failure](cause)
+	switch {
+	case errors.Is(cause, context.DeadlineExceeded), ok && f.Type == pipeline.TypeTimeout:
 		return pipeline.Failf(pipeline.TypeTimeout, "", "the time for the request was over before it was answered")
 	default:
 		return pipeline.Failf(pipeline.TypeCancelled, "", "the request was canceled before it was answered")

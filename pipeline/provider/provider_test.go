@@ -39,23 +39,30 @@ func TestOpen(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
+	path := lines(t, true, "one")
 	for _, c := range []struct {
 		provider, want string
 		o              provider.Options
 	}{
-		{"recordd", `unknown provider "recordd"; did you mean "recorded"?; the providers are lexical, recorded`, provider.Options{}},
-		{"", `unknown provider ""; the providers are lexical, recorded`, provider.Options{}},
+		{"recordd", `unknown provider "recordd"; did you mean "recorded"?; the providers are anthropic, gemini, lexical, openai, recorded`, provider.Options{}},
+		{"", `unknown provider ""; the providers are anthropic, gemini, lexical, openai, recorded`, provider.Options{}},
 		{"script", "the provider script is for tests written in Go", provider.Options{}},
 		{"recorded", "model codex: the provider recorded needs replies", provider.Options{}},
 		{"recorded", "none.jsonl: no such file", provider.Options{Replies: "none.jsonl"}},
 		{"lexical", "model codex: the provider lexical takes no replies", provider.Options{Replies: "x.jsonl"}},
+		{"lexical", "the provider lexical asks no service over a network, so it takes no base_url", provider.Options{BaseURL: "http://x"}},
+		{"lexical", "so it takes no key", provider.Options{Key: "x"}},
+		{"recorded", "the provider recorded asks no service over a network, so it takes no model", provider.Options{Replies: path, Model: "x"}},
+		{"recorded", "so it takes no headers", provider.Options{Replies: path, Headers: map[string]string{"a": "b"}}},
+		{"recorded", "so it takes no proxy", provider.Options{Replies: path, Proxy: "http://x"}},
+		{"recorded", "so it takes no ca_file", provider.Options{Replies: path, CAFile: "x"}},
 	} {
 		c.o.Name = "codex"
 		if lm, err := provider.Open(c.provider, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("Open(%q) = %+v, %v; want %s", c.provider, lm, err, c.want)
 		}
 	}
-	if want := []string{"lexical", "recorded"}; !slices.Equal(provider.Names(), want) {
+	if want := []string{"anthropic", "gemini", "lexical", "openai", "recorded"}; !slices.Equal(provider.Names(), want) {
 		t.Errorf("Names() = %v, want %v", provider.Names(), want)
 	}
 }

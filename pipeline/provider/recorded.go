@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"evalrun/pipeline"
 )
@@ -130,7 +131,7 @@ func (m *Recorded) Generate(ctx context.Context, req *pipeline.Request) (*pipeli
 	}
 	r := &m.replies[i]
 	return &pipeline.Reply{
-		Text: r.text, Finish: r.finish, Model: r.model, Provider: "recorded", Usage: r.usage, Response: r.response,
+		Text: r.text, Calls: slices.Clone(r.calls), Finish: r.finish, Model: r.model, Provider: "recorded", Usage: r.usage, Response: r.response,
 	}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,6 +115,29 @@ func TestRecordedServes(t *testing.T) {
 	}
 }
 
+// The tools that a recorded response called are called again, with or without a text
+// beside them, and however the reply's text is given.
+func TestRecordedToolCalls(t *testing.T) {
+	calls := `{"type":"tool_call","id":"a","name":"look","input":{"n": 1.0}},{"type":"tool_call","id":"b","name":"find","input":{}}`
+	want := []pipeline.ToolCall{{ID: "a", Name: "look", Input: datasets.RawValue(`{"n": 1.0}`)}, {ID: "b", Name: "find", Input: datasets.RawValue(`{}`)}}
+	for _, c := range []struct{ name, row, text string }{
+		{"calls alone", `"response":{"message":{"parts":[` + calls + `]},"finish_reason":"tool_calls"}`, ""},
+		{"beside a text", `"response":{"message":{"parts":[{"type":"text","text":"So:"},` + calls + `]},"finish_reason":"tool_calls"}`, "So:"},
+		{"with the reply's text", `"reply":"So:","finish":"tool_calls","response":{"message":{"parts":[` + calls + `]}}`, "So:"},
+	} {
+		path := write(t, "replies.jsonl", `{"request_hash":"`+route("one").ProbeHash()+`",`+c.row+"}\n")
+		m, err := provider.OpenRecorded(path)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		got, err := m.Generate(t.Context(), route("one"))
+		if err != nil || got.Text != c.text || got.Finish != "tool_calls" || !slices.Equal(got.Calls, want) {
+			t.Errorf("%s: got %+v (%v), want %q and %v", c.name, got, err, c.text, want)
+		}
+	}
+}
+
 func TestRecordedRefuses(t *testing.T) {
 	good := route("one")
 	hash := good.ProbeHash()
@@ -140,7 +164,7 @@ func TestRecordedRefuses(t *testing.T) {
 		{"replicate is a fraction", `{"replicate":1.5}`, "replicate is a whole number"},
 		{"replicate below 0", `{"request_hash":"` + hash + `","reply":"x","replicate":-1}`, "replies.jsonl:1: replicate is -1"},
 		{"no reply", `{"request_hash":"` + hash + `","reply":null}`, "replies.jsonl:1: neither reply nor response"},
-		{"no text in the response", `{"request_hash":"` + hash + `","response":{"choices":[]}}`, "replies.jsonl:1: the response has no text at message.parts"},
+		{"no text in the response", `{"request_hash":"` + hash + `","response":{"choices":[]}}`, "replies.jsonl:1: the response has neither text nor tool calls at message.parts"},
 		{"no request", `{"reply":"x"}`, "neither request_hash nor request"},
 		{"hash of another kind", `{"request_hash":"md5:00","reply":"x"}`, `request_hash "md5:00" is not sha256: and 64 hex digits`},
 		{"hash in upper case", `{"request_hash":"sha256:` + strings.ToUpper(hash[7:]) + `","reply":"x"}`, "64 hex digits in lower case"},

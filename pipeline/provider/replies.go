@@ -38,6 +38,7 @@ type replyKey struct {
 // keptReply is a reply in memory.
 type keptReply struct {
 	text     string
+	calls    []pipeline.ToolCall // those of response
 	response datasets.Value
 	finish   string
 	model    string
@@ -73,6 +74,7 @@ func (r RecordedReply) check() (checked, error) {
 			return c, errors.New("a text in it is not UTF-8")
 		}
 	}
+	c.reply.calls = responseCalls(c.reply.response)
 	switch {
 	case r.Reply != nil:
 		c.reply.text = *r.Reply
@@ -80,8 +82,8 @@ func (r RecordedReply) check() (checked, error) {
 		return c, errors.New("neither reply nor response; a row needs the reply's text or the provider's response")
 	default:
 		text, ok := responseText(c.reply.response)
-		if !ok {
-			return c, errors.New(`the response has no text at message.parts, as a call log's has; give its text as reply`)
+		if !ok && c.reply.calls == nil {
+			return c, errors.New(`the response has neither text nor tool calls at message.parts, as a call log's has; give its text as reply`)
 		}
 		c.reply.text = text
 		if c.reply.finish == "" {
@@ -159,6 +161,17 @@ func responseText(response datasets.Value) (text string, ok bool) {
 		}
 	}
 	return b.String(), ok
+}
+
+// responseCalls are the tools that a response, as call logs keep it, called.
+func responseCalls(response datasets.Value) []pipeline.ToolCall {
+	var calls []pipeline.ToolCall
+	for part := range response.Member("message").Member("parts").Elements() {
+		if call, ok := (pipeline.Part{Raw: part}).ToolCall(); ok {
+			calls = append(calls, call)
+		}
+	}
+	return calls
 }
 
 // otherwise names the first thing in which two replies to one request differ;

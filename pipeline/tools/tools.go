@@ -56,6 +56,9 @@ func Program(p *pipeline.Program) ProgramTool { return ProgramTool{p} }
 // Effects are those of the program's own tools.
 func (t ProgramTool) Effects() pipeline.Effects { return t.program.AsTool().Effects }
 
+// OnlyAsks is true: it asks its program and does nothing else.
+func (t ProgramTool) OnlyAsks() bool { return true }
+
 // Run asks the program.
 func (t ProgramTool) Run(ctx context.Context, in pipeline.Invocation, input datasets.Value) (string, error) {
 	inputs := datasets.ValuesOf(input)

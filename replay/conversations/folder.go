@@ -17,12 +17,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"evalrun/datasets"
+	"evalrun/internal/disk"
 	"evalrun/pipeline"
 )
 
@@ -124,7 +126,7 @@ func (s *Folder) Append(ctx context.Context, id string, length int, record datas
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
-	unlock, err := lock(filepath.Join(s.dir, id+".lock"))
+	unlock, err := s.lock(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -133,7 +135,7 @@ func (s *Folder) Append(ctx context.Context, id string, length int, record datas
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { f.Close() }()
 	at, err := s.start(f, id, length)
 	if err != nil {
 		return err
@@ -142,7 +144,7 @@ func (s *Folder) Append(ctx context.Context, id string, length int, record datas
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", f.Name(), err)
 	}
-	if end, err = repair(f, end, tail); err != nil {
+	if f, end, err = repair(f, end, tail); err != nil {
 		return fmt.Errorf("mending the end of %s: %w", f.Name(), err)
 	}
 	s.learn(id, end)
@@ -210,19 +212,31 @@ func scan(f *os.File, at place, take func(n int, line []byte)) (end place, tail 
 
 // repair mends the end of a file whose last line has no end. A whole record gets
 // its line's end: it may be all there but for that, or written by hand. Anything
-// else was never kept and is cut off.
-func repair(f *os.File, end place, tail []byte) (place, error) {
+// else was never kept, and a new file has all but that: in the old one, whoever is
+// reading that line would find the next one where it goes on.
+func repair(f *os.File, end place, tail []byte) (*os.File, place, error) {
 	switch {
 	case len(tail) == 0:
-		return end, nil
+		return f, end, nil
 	case parse(tail).IsNull():
-		return end, errors.Join(f.Truncate(end.offset), f.Sync())
+		err := disk.Write(f.Name(), func(whole *os.File) error {
+			_, err := io.Copy(whole, io.NewSectionReader(f, 0, end.offset))
+			return err
+		})
+		if err != nil {
+			return f, end, err
+		}
+		mended, err := os.OpenFile(f.Name(), os.O_RDWR, 0)
+		if err != nil {
+			return f, end, err
+		}
+		return mended, end, f.Close()
 	}
 	at := end.offset + int64(len(tail))
 	if err := write(f, at, []byte{'\n'}); err != nil {
-		return end, err
+		return f, end, err
 	}
-	return place{end.records + 1, at + 1}, nil
+	return f, place{end.records + 1, at + 1}, nil
 }
 
 // write writes at the end of the file and flushes it; when it cannot, the file is
@@ -237,6 +251,9 @@ func write(f *os.File, at int64, b []byte) error {
 	}
 	return nil
 }
+
+// canSyncFolders says whether the system knows how.
+const canSyncFolders = runtime.GOOS != "windows" && runtime.GOOS != "plan9"
 
 func syncDir(dir string) error {
 	d, err := os.Open(dir)

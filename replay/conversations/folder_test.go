@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gofrs/flock"
 
 	"evalrun/datasets"
 	"evalrun/pipeline"
@@ -405,4 +408,108 @@ func FuzzLines(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Whoever is in the middle of a torn line when the next writer takes it away gets to
+// no record that is made of both lines.
+func TestReadWhileMended(t *testing.T) {
+	folder := t.TempDir()
+	s := open(t, folder)
+	add(t, s, 0, `{"n":0}`)
+	f, err := os.OpenFile(file(folder), os.O_APPEND|os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	torn := `{"t":"aaaaaaaa`
+	if _, err := f.WriteString(torn); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	first := make([]byte, len(`{"n":0}`+"\n"+torn)-4)
+	if _, err := io.ReadFull(f, first); err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, 1, `{"t":"bbbbbbbbbbbbbbbb"}`)
+	rest, err := io.ReadAll(f)
+	if got := string(first) + string(rest); err != nil || strings.Contains(got, "ab") {
+		t.Errorf("it reads %q, %v", got, err)
+	}
+	if got := read(t, open(t, folder)); len(got) != 2 || got[1].JSON() != `{"t":"bbbbbbbbbbbbbbbb"}` {
+		t.Errorf("read anew: %v", got)
+	}
+}
+
+// A writer waits for another's lock no longer than its context.
+func TestLockWaits(t *testing.T) {
+	folder := t.TempDir()
+	s := open(t, folder)
+	add(t, s, 0, `{"n":0}`)
+	held := flock.New(filepath.Join(folder, "conversations", "ada.lock"))
+	if err := held.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	late := errors.New("too late")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, late)
+	defer cancel()
+	if err := s.Append(ctx, "ada", 1, datasets.RawValue(`{"n":1}`)); !errors.Is(err, late) {
+		t.Errorf("while another had the lock: %v", err)
+	}
+	if got := read(t, s); len(got) != 1 {
+		t.Errorf("read %v", got)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, 1, `{"n":1}`)
+}
+
+// A tool's input that no record can hold is no reason to lose the turn.
+func TestInputOfNoRecord(t *testing.T) {
+	desk, err := pipeline.ParseProgram("desk.yaml", []byte(`{name: desk, inputs: [{name: q, shape: {type: string}}],
+  outputs: [{name: a, shape: {type: string}}], tools: [{name: book, parameters: {type: object}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, input := range []string{`{"a":1e400}`, strings.Repeat("[", 9_995) + strings.Repeat("]", 9_995)} {
+		s := open(t, t.TempDir())
+		n := 0
+		caller := &pipeline.Caller{LM: pipeline.LM{Name: "m", Model: callsOnce{input, new(bool)}}, Tools: echoes{}, Now: time.Now, NewID: func() string {
+			n++
+			return fmt.Sprint("id", n)
+		}}
+		chat, err := caller.Converse(desk, "ada", s, pipeline.ConversationOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn, err := chat.Send(t.Context(), datasets.Values{"q": datasets.Text("x")}, pipeline.SendOptions{})
+		if err != nil || turn.State != pipeline.TurnDone || turn.Record.Steps[1].Member("output").String() != datasets.Text(input).JSON() {
+			t.Errorf("%.12s: %+v, %v", input, turn, err)
+		}
+	}
+}
+
+// callsOnce is a model that calls a tool, and then answers.
+type callsOnce struct {
+	input  string
+	called *bool
+}
+
+func (m callsOnce) Generate(context.Context, *pipeline.Request) (*pipeline.Reply, error) {
+	if *m.called {
+		return &pipeline.Reply{Text: "<a>\nb\n</a>"}, nil
+	}
+	*m.called = true
+	return &pipeline.Reply{Calls: []pipeline.ToolCall{{ID: "x", Name: "book", Input: datasets.RawValue(m.input)}}, Response: datasets.RawValue(m.input)}, nil
+}
+
+// echoes is a tool that answers with its input.
+type echoes struct{}
+
+func (e echoes) Tool(string) (pipeline.ToolRunner, bool) { return e, true }
+
+func (echoes) Run(_ context.Context, _ pipeline.Invocation, input datasets.Value) (string, error) {
+	return input.JSON(), nil
 }

@@ -5,7 +5,6 @@ package journal
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"evalrun/datasets"
 	"evalrun/pipeline"
 )
 
@@ -38,16 +36,19 @@ import (
 // What is journaled is known by its site, the place in the run where it
 // happened, not by its content: two rows with equal inputs are two observations.
 type Journal struct {
-	mu     sync.Mutex
-	known  map[string]frameAt // by site
-	files  []*os.File         // segments that were there, and last our own
-	out    *bufio.Writer
-	size   int64 // of our own segment
-	err    error // the first failure to write: nothing is journaled after it
-	synced int64 // how much of our own segment is on disk
-	commit sync.Mutex
+	mu        sync.Mutex
+	known     map[string]frameAt // by site
+	forgotten map[Answer]bool    // that were to be asked anew
+	files     []*os.File         // segments that were there, and last our own
+	out       *bufio.Writer      // nil when the journal is only read
+	size      int64              // of our own segment
+	err       error              // the first failure to write: nothing is journaled after it
+	synced    int64              // how much of our own segment is on disk
+	commit    sync.Mutex
 
-	torn int // frames' worth of text at the ends of segments that could not be read
+	earlier map[string][]Earlier // what other runs may know, by candidate
+	inDoubt int
+	torn    int // frames' worth of text at the ends of segments that could not be read
 }
 
 // frameAt is where a frame's text lies.
@@ -65,50 +66,18 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// kept is the JSON of a frame.
-type kept struct {
-	Call    *callEntry          `json:"call,omitzero"`
-	Hash    string              `json:"hash,omitzero"` // of the request
-	Text    string              `json:"text,omitzero"`
-	Calls   []pipeline.ToolCall `json:"calls,omitzero"`
-	Finish  string              `json:"finish,omitzero"`
-	Model   string              `json:"model,omitzero"`
-	By      string              `json:"provider,omitzero"`
-	System  string              `json:"system,omitzero"`
-	Usage   pipeline.Usage      `json:"usage,omitzero"`
-	Reply   datasets.Value      `json:"response,omitzero"`
-	Failure *failureEntry       `json:"failure,omitzero"`
-	Site    string              `json:"site"`
-}
-
-type callEntry struct {
-	ID      string    `json:"id"`
-	Started time.Time `json:"started"`
-}
-
-type failureEntry struct {
-	Type    string `json:"type"`
-	Code    string `json:"code,omitzero"`
-	Message string `json:"message,omitzero"`
-}
-
 // Open opens the journal in a folder, making both when they are not there.
 // It reads what earlier processes wrote, leaving out torn ends, and begins a
-// segment of its own. A segment of another or a later format is refused.
-func Open(dir string) (*Journal, error) {
+// segment of its own. A segment of another or a later format is refused. past,
+// when it is not nil, is told of every request that was sent, those that were
+// forgotten since included.
+func Open(dir string, past func(pipeline.Sent)) (*Journal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	j := &Journal{known: map[string]frameAt{}}
-	names, err := filepath.Glob(filepath.Join(dir, "*.journal"))
+	j, names, err := load(dir, past)
 	if err != nil {
 		return nil, err
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if err := j.read(name); err != nil {
-			return nil, errors.Join(err, j.closeFiles())
-		}
 	}
 	next := 1
 	if n := len(names); n > 0 {
@@ -131,8 +100,33 @@ func Open(dir string) (*Journal, error) {
 	return j, nil
 }
 
+// Read opens the journal in a folder to be read alone. There is none when nothing
+// is known.
+func Read(dir string) (*Journal, error) {
+	j, _, err := load(dir, nil)
+	return j, err
+}
+
+// load reads the segments of a folder.
+func load(dir string, past func(pipeline.Sent)) (*Journal, []string, error) {
+	j := &Journal{known: map[string]frameAt{}, forgotten: map[Answer]bool{}}
+	names, err := filepath.Glob(filepath.Join(dir, "*.journal"))
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		sent := &sentRequests{tell: past, open: map[string]pipeline.Sent{}}
+		if err := j.read(name, sent); err != nil {
+			return nil, nil, errors.Join(err, j.closeFiles())
+		}
+		j.inDoubt += sent.finish()
+	}
+	return j, names, nil
+}
+
 // read takes in a segment that an earlier process wrote.
-func (j *Journal) read(name string) error {
+func (j *Journal) read(name string, sent *sentRequests) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err
@@ -176,7 +170,13 @@ func (j *Journal) read(name string) error {
 			j.torn++
 			return nil
 		}
-		j.known[e.Site] = frameAt{len(j.files) - 1, offset + frameHead, int32(length)}
+		sent.take(&e)
+		switch {
+		case e.Forget != nil:
+			j.forget(e.Forget)
+		case e.answers():
+			j.known[e.Site] = frameAt{len(j.files) - 1, offset + frameHead, int32(length)}
+		}
 		offset += frameHead + int64(length)
 	}
 }
@@ -188,8 +188,15 @@ func (j *Journal) Len() int {
 	return len(j.known)
 }
 
+// InDoubt is how many requests were sent by processes that were killed before they
+// knew what became of them.
+func (j *Journal) InDoubt() int { return j.inDoubt }
+
 // Close ends the journal. What was written is on disk.
 func (j *Journal) Close() error {
+	if j.out == nil {
+		return j.closeFiles()
+	}
 	j.mu.Lock()
 	end := j.size
 	j.mu.Unlock()
@@ -217,9 +224,9 @@ func siteKey(kind string, s pipeline.Site) string {
 func (j *Journal) find(site string) (kept, bool, error) {
 	j.mu.Lock()
 	p, ok := j.known[site]
-	if ok && p.file == len(j.files)-1 {
+	if ok && j.out != nil && p.file == len(j.files)-1 {
 		// It may still be in the buffer.
-		if err := j.out.Flush(); err != nil {
+		if err := j.flush(); err != nil {
 			j.mu.Unlock()
 			return kept{}, false, err
 		}
@@ -255,6 +262,33 @@ func (j *Journal) note(e kept) error {
 	return err
 }
 
+// hand writes an entry and returns when the system has it: it outlives this
+// process, though not the machine.
+func (j *Journal) hand(e kept) error {
+	if _, err := j.append(e); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.flush()
+}
+
+// flush gives the system what is in the buffer; the lock is held.
+func (j *Journal) flush() error {
+	if j.err == nil {
+		j.err = j.out.Flush()
+	}
+	return fatal(j.err)
+}
+
+// fatal ends the run when the journal cannot be written.
+func fatal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &pipeline.Fatal{Err: fmt.Errorf("writing the journal: %w", err)}
+}
+
 // append writes an entry and returns where it ends in our segment.
 func (j *Journal) append(e kept) (end int64, err error) {
 	b, err := json.Marshal(e, json.Deterministic(true))
@@ -273,9 +307,11 @@ func (j *Journal) append(e kept) (end int64, err error) {
 		j.err = errors.Join(err1, err2)
 	}
 	if j.err != nil {
-		return 0, &pipeline.Fatal{Err: fmt.Errorf("writing the journal: %w", j.err)}
+		return 0, fatal(j.err)
 	}
-	j.known[e.Site] = frameAt{len(j.files) - 1, j.size + frameHead, int32(len(b))}
+	if e.answers() {
+		j.known[e.Site] = frameAt{len(j.files) - 1, j.size + frameHead, int32(len(b))}
+	}
 	j.size += frameHead + int64(len(b))
 	return j.size, nil
 }
@@ -290,19 +326,16 @@ func (j *Journal) sync(end int64) error {
 	}
 	j.mu.Lock()
 	upTo := j.size
-	if j.err == nil {
-		j.err = j.out.Flush()
-	}
-	err := j.err
+	err := j.flush()
 	j.mu.Unlock()
-	if err == nil {
-		err = j.files[len(j.files)-1].Sync()
-	}
 	if err != nil {
+		return err
+	}
+	if err := j.files[len(j.files)-1].Sync(); err != nil {
 		j.mu.Lock()
 		j.err = err
 		j.mu.Unlock()
-		return &pipeline.Fatal{Err: fmt.Errorf("writing the journal: %w", err)}
+		return fatal(err)
 	}
 	j.synced = upTo
 	return nil
@@ -321,50 +354,4 @@ func (j *Journal) Begin(site pipeline.Site, id string, started time.Time) (strin
 	}
 	// No effect hangs on it yet: it is on disk with the call's first exchange.
 	return id, started, j.note(kept{Site: key, Call: &callEntry{id, started}})
-}
-
-// Model wraps a model so that its answers are kept, and answers that are kept
-// are given again without asking. A request that differs from the one that was
-// asked at its site is refused as diverged: it is never asked in silence.
-func (j *Journal) Model(live pipeline.Model) pipeline.Model { return &journaled{j, live} }
-
-type journaled struct {
-	journal *Journal
-	live    pipeline.Model
-}
-
-func (m *journaled) Generate(ctx context.Context, req *pipeline.Request) (*pipeline.Reply, error) {
-	key := siteKey("exchange", req.Site)
-	hash := req.Hash()
-	e, ok, err := m.journal.find(key)
-	if err != nil {
-		return nil, err
-	}
-	if ok {
-		if e.Hash != hash {
-			return nil, pipeline.Failf(pipeline.TypeDiverged, "diverged",
-				"the journal has an answer to another request at this place: something that shapes requests changed or is not deterministic; start over with --fresh")
-		}
-		if f := e.Failure; f != nil {
-			return nil, &pipeline.Failure{Type: f.Type, Code: f.Code, Message: f.Message}
-		}
-		return &pipeline.Reply{Text: e.Text, Calls: e.Calls, Finish: e.Finish, Model: e.Model, Provider: e.By, System: e.System, Usage: e.Usage, Response: e.Reply, Cached: true}, nil
-	}
-	reply, err := m.live.Generate(ctx, req)
-	e = kept{Site: key, Hash: hash}
-	var f *pipeline.Failure
-	switch {
-	case err == nil:
-		e.Text, e.Calls, e.Finish, e.Model, e.By, e.System, e.Usage, e.Reply = reply.Text, reply.Calls, reply.Finish, reply.Model, reply.Provider, reply.System, reply.Usage, reply.Response
-	case errors.As(err, &f) && f.Type == pipeline.TypeRefusal:
-		// The provider's own word on this request. What may be different
-		// another time (an outage, a limit) is asked again.
-		e.Failure = &failureEntry{f.Type, f.Code, f.Message}
-	default:
-		return nil, err
-	}
-	if kept := m.journal.keep(e); kept != nil {
-		return nil, kept
-	}
-	return reply, err
 }

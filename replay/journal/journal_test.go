@@ -29,7 +29,7 @@ func request(row string, text string) *pipeline.Request {
 
 func openJournal(t *testing.T, dir string) *Journal {
 	t.Helper()
-	j, err := Open(dir)
+	j, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,15 +50,15 @@ func TestJournalAnswersAgain(t *testing.T) {
 	live := &counting{}
 	j := openJournal(t, dir)
 	m := j.Model(live)
-	if got := answer(t, m, request("a", "x")); got.Text != "1" || got.Cached {
-		t.Errorf("the first answer is %q, cached %v", got.Text, got.Cached)
+	if got := answer(t, m, request("a", "x")); got.Text != "1" || got.From != pipeline.Asked {
+		t.Errorf("the first answer is %q, from %q", got.Text, got.From)
 	}
 	// An equal request at another site is another observation.
 	if got := answer(t, m, request("b", "x")); got.Text != "2" {
 		t.Errorf("row b was given the answer to row a: %q", got.Text)
 	}
 	for range 2 { // in the process that wrote it, and in one that reads it
-		if got := answer(t, m, request("a", "x")); got.Text != "1" || !got.Cached || got.Finish != "stop" || got.Provider != "test" {
+		if got := answer(t, m, request("a", "x")); got.Text != "1" || got.From != pipeline.FromJournal || got.Finish != "stop" || got.Provider != "test" {
 			t.Errorf("asked again, got %+v, want the first answer, cached", got)
 		}
 		if err := j.Close(); err != nil {
@@ -94,12 +94,12 @@ func TestJournalKeepsToolCalls(t *testing.T) {
 	}
 	j = openJournal(t, dir)
 	defer j.Close()
-	if got := answer(t, j.Model(&counting{}), request("a", "x")); !got.Cached || !slices.Equal(got.Calls, wants) {
+	if got := answer(t, j.Model(&counting{}), request("a", "x")); got.From != pipeline.FromJournal || !slices.Equal(got.Calls, wants) {
 		t.Errorf("read again, it called %v", got.Calls)
 	}
 	inside := request("a", "x")
 	inside.Site.Inside = "0.0"
-	if got := answer(t, j.Model(&counting{}), inside); got.Cached {
+	if got := answer(t, j.Model(&counting{}), inside); got.From != pipeline.Asked {
 		t.Error("a call inside another was given its answer")
 	}
 }
@@ -220,7 +220,7 @@ func TestJournalRefuses(t *testing.T) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if j, err := Open(dir); err == nil {
+		if j, err := Open(dir, nil); err == nil {
 			t.Errorf("a segment that begins %q was taken: %v", text, j)
 		}
 	}
@@ -265,7 +265,7 @@ func TestJournalConcurrent(t *testing.T) {
 
 func FuzzJournal(f *testing.F) {
 	dir := f.TempDir()
-	j, err := Open(dir)
+	j, err := Open(dir, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func FuzzJournal(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, "000001.journal"), segment, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		j, err := Open(dir)
+		j, err := Open(dir, nil)
 		if err != nil {
 			return
 		}

@@ -18,6 +18,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -26,7 +28,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/joho/godotenv"
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"evalrun/harness"
 	"evalrun/internal/conf"
@@ -43,34 +44,11 @@ type Stdio struct {
 	Err io.Writer
 }
 
-// Option adds something of the user's own to the command.
-type Option func(*env)
-
-// WithPlugin lets spec files name a plugin written in Go.
-func WithPlugin(p *pipeline.Plugin) Option {
-	return func(e *env) { e.plugins[p.Name()] = p }
-}
-
-// WithMetric lets spec files name a metric written in Go.
-func WithMetric(m harness.Metric) Option {
-	return func(e *env) { e.metrics[m.Name()] = m }
-}
-
-// WithModel lets spec files name a model written in Go, as provider: name.
-func WithModel(name string, m pipeline.Model) Option {
-	return func(e *env) { e.models[name] = m }
-}
-
-// WithTool gives programs that declare a tool of that name something to run it
-// with. It really runs when a rated call is asked again: give tools that only read,
-// or that act on something made for the run.
-func WithTool(name string, t pipeline.ToolRunner) Option {
-	return func(e *env) { e.tools[name] = t }
-}
-
 // env is what a command works in.
 type env struct {
 	Stdio
+	console *console // what Err is
+	logs    logging
 	plugins map[string]*pipeline.Plugin
 	metrics map[string]harness.Metric
 	models  map[string]pipeline.Model
@@ -90,20 +68,23 @@ func Main(ctx context.Context, args []string, stdio Stdio, opts ...Option) (code
 		Stdio: stdio, plugins: map[string]*pipeline.Plugin{}, metrics: map[string]harness.Metric{}, models: map[string]pipeline.Model{}, tools: tools.Map{},
 		now: time.Now, newID: newID,
 	}
-	for _, opt := range opts {
-		opt(e)
-	}
+	e.console = &console{w: stdio.Err}
+	e.Err = e.console
+	e.logs = newLogging(e.Err)
 	defer func() {
 		if p := recover(); p != nil {
 			if e.json {
 				_ = e.printJSON(map[string]any{"error": map[string]any{"message": fmt.Sprint(p)}, "exit": map[string]any{"code": ExitBug, "meaning": meaning[ExitBug]}})
 			}
-			fmt.Fprintf(stdio.Err, "evalrun: %v\n\n%s\nevalrun: exit %d: %s\n", p, debug.Stack(), ExitBug, meaning[ExitBug])
+			fmt.Fprintf(e.Err, "evalrun: %v\n\n%s\nevalrun: exit %d: %s\n", p, debug.Stack(), ExitBug, meaning[ExitBug])
 			code = ExitBug
 		}
 	}()
 	// A failure is an object too, also one that happens before flags are read.
 	e.json = slices.Contains(args, "--json")
+	if err := e.apply(opts); err != nil {
+		return e.finish(err)
+	}
 	if err := loadDotEnv(); err != nil {
 		return e.finish(exit(ExitUsage, err))
 	}
@@ -127,27 +108,35 @@ func loadDotEnv() error {
 // newID makes a UUIDv7, whose order is that of time.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// interruptible returns a context that the second interrupt cancels; the first
-// one closes e.stop.
+// interruptible returns a context that the second interrupt cancels, as do being
+// told to end and losing the terminal, so that no program that was started is left
+// behind; the first interrupt closes e.stop.
 func (e *env) interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
 	stop := make(chan struct{})
 	e.stop = stop
-	signal.Notify(signals, os.Interrupt)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	end := par.Go(context.WithoutCancel(ctx), func(watching context.Context) {
-		select {
-		case <-signals:
-			fmt.Fprintln(e.Err, "\nevalrun: interrupted: finishing what is in flight; interrupt again to stop now")
-			close(stop)
-		case <-watching.Done():
-			return
-		}
-		select {
-		case <-signals:
-			signal.Stop(signals) // a third one ends the process, whatever hangs
-			cancel()
-		case <-watching.Done():
+		for stopping := false; ; stopping = true {
+			select {
+			case s := <-signals:
+				if stopping || s != os.Interrupt {
+					signal.Stop(signals) // one more ends the process, whatever hangs
+					cancel()
+					return
+				}
+				if !e.logs.json() {
+					fmt.Fprintln(e.Err) // the terminal shows ^C
+				}
+				e.notice("interrupted: finishing what is in flight; interrupt again to stop now")
+				close(stop)
+			case <-watching.Done():
+				return
+			}
 		}
 	})
 	return ctx, func() {
@@ -167,7 +156,7 @@ func (e *env) finish(err error) int {
 	if e.json {
 		_ = e.printJSON(map[string]any{"error": map[string]any{"message": err.Error()}, "exit": map[string]any{"code": code, "meaning": meaning[code]}})
 	}
-	fmt.Fprintf(e.Err, "evalrun: %s\nevalrun: exit %d: %s\n", visible(err.Error()), code, meaning[code])
+	e.last(code, err)
 	return code
 }
 
@@ -192,7 +181,7 @@ func (e *env) app() *cli.App {
 		OnUsageError:              usageError,
 		Commands: []*cli.Command{
 			e.runCommand(), e.compareCommand(), e.reportCommand(),
-			e.importCommand(), e.rowsCommand(), e.recordsCommand(), e.programsCommand(), e.pluginsCommand(), e.versionCommand(),
+			e.importCommand(), e.rowsCommand(), e.recordsCommand(), e.programsCommand(), e.pluginsCommand(), e.versionCommand(), e.helpCommand(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {
@@ -234,6 +223,8 @@ func (e *env) prepare(cmd *cli.Command) {
 		&cli.BoolFlag{Name: "json", Usage: "print one JSON object on standard output and nothing else there", Destination: &e.json},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress", Destination: &e.quiet},
 	)
+	cmd.Flags = append(cmd.Flags, e.logs.flags()...)
+	cmd.Before = func(*cli.Context) error { return e.logs.open(e.Err) }
 	for _, f := range cmd.Flags {
 		fromEnvironment(f)
 	}
@@ -306,8 +297,15 @@ func (e *env) printRaw(s string) error {
 	return err
 }
 
-// warn tells a person of a doubt.
-func (e *env) warn(s string) { fmt.Fprintf(e.Err, "evalrun: warning: %s\n", visible(s)) }
+// warnOnce returns a warning function that says nothing twice.
+func (e *env) warnOnce() func(string) {
+	var said sync.Map
+	return func(s string) {
+		if _, again := said.LoadOrStore(s, true); !again {
+			e.warn(s)
+		}
+	}
+}
 
 // visible writes control characters, and those that turn the direction of text,
 // as what they are: names and messages come from anywhere.
@@ -321,16 +319,6 @@ func visible(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// terminal returns the width of w when it is a terminal that may be decorated.
-func terminal(w io.Writer) (width int, ok bool) {
-	f, isFile := w.(*os.File)
-	if !isFile || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" || os.Getenv("CI") != "" {
-		return 0, false
-	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	return width, err == nil && width > 0
 }
 
 // Version says which evalrun this is.

@@ -170,7 +170,7 @@ func (toolUser) Generate(_ context.Context, r *pipeline.Request) (*pipeline.Repl
 }
 
 // TestWithTool: a tool that the command was built with runs when a row is asked
-// again, under the plugins of its environment.
+// again and the spec lets it, under the plugins of its environment; and never else.
 func TestWithTool(t *testing.T) {
 	log, err := os.ReadFile("testdata/conversation/log.jsonl")
 	if err != nil {
@@ -181,21 +181,42 @@ func TestWithTool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "log.jsonl"), strings.ReplaceAll(string(log), `"interface":"face"`, `"interface":"`+p.Interface()+`"`))
-	write(t, filepath.Join(dir, "tutor.yaml"), tutor+"tools: [{name: look, effects: reads, parameters: {type: object}}]\n")
-	write(t, filepath.Join(dir, "guard.star"), `plugin = Plugin("guard", tool_result = lambda r: Change(output = r.output + " divisors."))`)
-	write(t, filepath.Join(dir, "evalrun.yaml"), "version: 1\nrecords: log.jsonl\nprogram: school:tutor\nplugins: [guard.star]\n"+
-		"models: {here: {provider: user}}\ncandidates: [{name: new, program: tutor.yaml, model: here}]\n")
-	t.Chdir(dir)
-	look := pipeline.ToolFunc(func(_ context.Context, _ pipeline.Invocation, input datasets.Value) (string, error) {
-		return "Yes, it has two", nil
-	})
-	var out, messages bytes.Buffer
-	code := Main(t.Context(), []string{"evalrun", "run", "evalrun.yaml"}, Stdio{In: strings.NewReader(""), Out: &out, Err: &messages},
-		WithModel("user", toolUser{}), WithTool("look", look))
-	if code != 0 || !strings.Contains(out.String(), "100.0%") {
-		t.Errorf("exit %d: %s%s", code, &out, &messages)
+	for _, c := range []struct {
+		effects, tools string
+		runs           bool
+	}{
+		{"effects: reads", "live", true},
+		{"effects: reads", "{live: all}", true},
+		{"effects: reads", "{live: [look]}", true},
+		{"effects: reads", "recorded", false},
+		{"effects: changes", "live", false},
+		{"effects: changes", "{live: [look]}", true},
+		{"description: undeclared", "{live: all}", false},
+		{"description: undeclared", "{live: [look]}", true},
+	} {
+		t.Run(c.effects+", "+c.tools, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "log.jsonl"), strings.ReplaceAll(string(log), `"interface":"face"`, `"interface":"`+p.Interface()+`"`))
+			write(t, filepath.Join(dir, "tutor.yaml"), tutor+"tools: [{name: look, "+c.effects+", parameters: {type: object}}]\n")
+			write(t, filepath.Join(dir, "guard.star"), `plugin = Plugin("guard", tool_result = lambda r: Change(output = r.output + " divisors."))`)
+			write(t, filepath.Join(dir, "evalrun.yaml"), "version: 1\nrecords: log.jsonl\nprogram: school:tutor\nplugins: [guard.star]\ntools: "+c.tools+
+				"\nmodels: {here: {provider: user}}\ncandidates: [{name: new, program: tutor.yaml, model: here}]\n")
+			t.Chdir(dir)
+			ran := 0
+			look := pipeline.ToolFunc(func(_ context.Context, _ pipeline.Invocation, input datasets.Value) (string, error) {
+				ran++
+				return "Yes, it has two", nil
+			})
+			var out, messages bytes.Buffer
+			code := Main(t.Context(), []string{"evalrun", "run", "evalrun.yaml"}, Stdio{In: strings.NewReader(""), Out: &out, Err: &messages},
+				WithModel("user", toolUser{}), WithTool("look", look))
+			if c.runs && (ran != 1 || code != 0 || !strings.Contains(out.String(), "100.0%") || !strings.Contains(out.String(), "1 live")) {
+				t.Errorf("it ran %d times, exit %d: %s%s", ran, code, &out, &messages)
+			}
+			if !c.runs && (ran != 0 || code == 0 || !strings.Contains(out.String(), "1 tool never recorded")) {
+				t.Errorf("it ran %d times, and was not to; exit %d: %s%s", ran, code, &out, &messages)
+			}
+		})
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 func (e *env) noExecFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "no-exec-plugins", Usage: "refuse plugins that are programs of their own: loading one runs it", Destination: &e.noExec}
+	return &cli.BoolFlag{Name: "no-exec-plugins", Usage: "refuse plugins, metrics and tools that are programs of their own", Destination: &e.noExec}
 }
 
 func (e *env) pluginsCommand() *cli.Command {
@@ -40,14 +40,15 @@ func (e *env) checkPlugins(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	loader := e.loader()
+	loader := e.loader(0)
 	defer loader.Close()
 	type result struct {
 		File    string `json:"file"`
 		Kind    string `json:"kind,omitzero"`
 		Content string `json:"content,omitzero"`
 		*pipeline.Manifest
-		Error string `json:"error,omitzero"`
+		Warning string `json:"warning,omitzero"`
+		Error   string `json:"error,omitzero"`
 	}
 	results := []result{}
 	bad := 0
@@ -60,6 +61,9 @@ func (e *env) checkPlugins(c *cli.Context) error {
 		} else {
 			manifest := p.Describe()
 			r.Kind, r.Content, r.Manifest = info.Kind, info.Hash, &manifest
+			if len(manifest.Hooks) == 0 {
+				r.Warning = fmt.Sprintf("%s: the plugin %s has no handlers, so it does nothing", file, manifest.Name)
+			}
 		}
 		results = append(results, r)
 	}
@@ -75,8 +79,11 @@ func (e *env) checkPlugins(c *cli.Context) error {
 				}
 				line = fmt.Sprintf("%s: Plugin(%q, %s: %s), api %d, %s, %s\n", r.File, r.Name, r.Version, strings.Join(hooks, ", "), r.API, r.Kind, r.Content)
 			}
-			if err = e.print(line); err != nil {
+			if err = e.print(e.wrapped(line)); err != nil {
 				return err
+			}
+			if r.Warning != "" {
+				e.warn(r.Warning)
 			}
 		}
 	}

@@ -26,13 +26,20 @@ func (e *env) runCommand() *cli.Command {
 		Description: "evalrun run evalrun.yaml                 # writes a folder under runs/ and prints the verdict\n" +
 			"evalrun run evalrun.yaml --dry-run       # checks everything and prints the plan; asks nothing\n" +
 			"evalrun run evalrun.yaml --max-errors 5% # exit 4 when more rows fail\n" +
-			"evalrun run evalrun.yaml                 # again: goes on where it was interrupted",
+			"evalrun run evalrun.yaml                 # again: goes on where it was interrupted\n" +
+			"evalrun run evalrun.yaml --retry-failed unreadable   # again, and asks anew what failed so\n" +
+			"evalrun run evalrun.yaml --row ID        # asks one row, prints answers and scores, writes nothing\n" +
+			"evalrun run evalrun.yaml --row ID --show-request     # what would be sent, beside what was recorded",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "runs", Value: "runs", Usage: "the `folder` that runs are written under"},
 			&cli.BoolFlag{Name: "fresh", Usage: "start over, also when a run of the same question is there"},
 			e.noExecFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "check everything and print the plan; ask nothing, write nothing"},
 			&cli.StringFlag{Name: "max-errors", Usage: "exit 4 when more than `N or P%` of a candidate's rows fail"},
+			&cli.StringSliceFlag{Name: "retry-failed", Usage: "ask anew the answers that failed under these `CLASS[,CLASS]`, or all"},
+			&cli.StringFlag{Name: "row", Usage: "ask about the row of this `ID` alone, outside of any run"},
+			&cli.StringFlag{Name: "candidate", Usage: "with --row: only this `candidate`"},
+			&cli.BoolFlag{Name: "show-request", Usage: "with --row: show what would be sent, and ask nothing"},
 			&cli.IntFlag{Name: "concurrency", Usage: "`rows` asked at once (default: evalrun chooses)"},
 		},
 		Action: func(c *cli.Context) error {
@@ -54,25 +61,65 @@ func (e *env) runCommand() *cli.Command {
 			} else if n > 0 {
 				s.Limits.Concurrency = workers(n)
 			}
-			return e.run(c.Context, s, c.String("runs"), c.Bool("fresh"), c.Bool("dry-run"))
+			if c.String("row") != "" {
+				if c.Bool("fresh") || c.Bool("dry-run") || c.IsSet("retry-failed") {
+					return usagef("--row asks one row outside of any run: leave --fresh, --dry-run and --retry-failed out")
+				}
+				return e.oneRow(c.Context, s, oneRow{c.String("row"), c.String("candidate"), c.Bool("show-request")})
+			}
+			if c.IsSet("candidate") || c.Bool("show-request") {
+				return usagef("--candidate and --show-request are about one row: name it with --row ID")
+			}
+			retry := splitList(c.StringSlice("retry-failed"))
+			if err := harness.CheckClasses(retry...); err != nil {
+				return exit(ExitUsage, fmt.Errorf("--retry-failed: %w", err))
+			}
+			if len(retry) > 0 && c.Bool("fresh") {
+				return usagef("--retry-failed goes on with a run, --fresh starts over: leave one of the two out")
+			}
+			return e.run(c.Context, s, runFlags{c.String("runs"), c.Bool("fresh"), c.Bool("dry-run"), retry})
 		},
 	}
 }
 
+// runFlags are flags that say how a run is made.
+type runFlags struct {
+	root       string   // the folder of runs
+	fresh, dry bool     // start over; ask nothing
+	retry      []string // classes of failures to ask anew
+}
+
+// splitList reads a list whose items may be separated by commas.
+func splitList(items []string) []string {
+	var list []string
+	for _, item := range items {
+		for part := range strings.SplitSeq(item, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				list = append(list, part)
+			}
+		}
+	}
+	return list
+}
+
 // run is the main job.
-func (e *env) run(ctx context.Context, s *spec, root string, fresh, dry bool) (err error) {
-	w := e.wire(s)
+func (e *env) run(ctx context.Context, s *spec, flags runFlags) (err error) {
+	w, err := e.wire(s)
+	if err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, w.close()) }()
 	plans, err := w.plans(ctx)
 	if err != nil {
 		return err
 	}
-	if dry {
+	if flags.dry {
 		return e.printPlan(plans)
 	}
 	info := e.runInfo(s)
-	info.Fresh = fresh
-	run, err := harness.StartRun(root, info, plans...)
+	info.Tools = w.tools.String()
+	info.Fresh = flags.fresh
+	run, err := harness.StartRun(flags.root, info, plans...)
 	if err != nil {
 		return harnessError(fmt.Errorf("the run's folder: %w", err))
 	}
@@ -84,29 +131,29 @@ func (e *env) run(ctx context.Context, s *spec, root string, fresh, dry bool) (e
 				return err
 			}
 		}
-		fmt.Fprintf(e.Err, "evalrun: the same question as %s: going on there (--fresh starts over)\n", run.Dir)
+		e.notice("the same question as %s: going on there (--fresh starts over)", run.Dir)
+		if err := e.retryFailed(run, flags.retry); err != nil {
+			return err
+		}
+	} else if len(flags.retry) > 0 {
+		e.warn("--retry-failed: there is no earlier run of the same question, so nothing had failed")
 	}
 	for _, p := range plans {
 		for _, w := range p.Warnings() {
 			e.warn(title(p.Plan().Name, w))
 		}
 	}
-	var progress harness.Progress
-	done := e.showProgress(ctx, &progress)
-	evaluations, runErr := run.Evaluate(ctx, harness.Options{
-		Executor: harness.Local{Workers: int(s.Limits.Concurrency)},
-		Stop:     e.stop,
-		Progress: &progress,
-	})
-	done()
+	evaluations, runErr := w.carryOut(ctx, run)
 	runErr = harnessError(runErr)
-	if runErr == nil {
-		runErr = tooManyFailed(s.Limits.MaxErrors, evaluations)
+	if failed := tooManyFailed(s.Limits.MaxErrors, evaluations); failed != nil && (runErr == nil || errors.Is(runErr, harness.ErrTooMany)) {
+		runErr = failed
 	}
 	if code := exitCode(runErr); code != ExitOK && code != ExitInterrupted && code != ExitIncomplete && len(evaluations) == 0 {
 		return fmt.Errorf("%w; what was finished is in %s", runErr, run.Dir)
 	}
-	report, err := e.writeReports(run, evaluations, s.facts(exitCode(runErr)), s.Report.Formats)
+	facts := s.facts(exitCode(runErr))
+	facts.InDoubt = run.InDoubt
+	report, err := e.writeReports(run, evaluations, facts, s.Report.Formats)
 	if err != nil {
 		return errors.Join(runErr, err)
 	}
@@ -119,10 +166,23 @@ func (e *env) run(ctx context.Context, s *spec, root string, fresh, dry bool) (e
 	return nil
 }
 
+// retryFailed has answers that failed before asked anew.
+func (e *env) retryFailed(run *harness.Run, classes []string) error {
+	if len(classes) == 0 {
+		return nil
+	}
+	n, err := run.RetryFailed(classes...)
+	if err != nil {
+		return harnessError(err)
+	}
+	e.notice("asking anew %d answers that failed (%s)", n, strings.Join(classes, ", "))
+	return nil
+}
+
 // runInfo is what only the command knows of a run.
 func (e *env) runInfo(s *spec) harness.RunInfo {
 	info := harness.RunInfo{
-		Name: s.Name, Seed: s.seed(), Started: e.now().UTC(), Spec: canon.Hash(s.data), SpecFile: absolute(s.file), Tools: "recorded",
+		Name: s.Name, Seed: s.seed(), Started: e.now().UTC(), Spec: canon.Hash(s.data), SpecFile: absolute(s.file),
 		Versions: map[string]string{"evalrun": Version(), "go": runtime.Version()},
 		Host:     map[string]string{"os": runtime.GOOS, "arch": runtime.GOARCH},
 	}
@@ -189,10 +249,11 @@ func (e *env) printReport(report *reports.Report, dir string) error {
 		}
 		return format.Write(e.Out, report)
 	}
-	width, isTerminal := terminal(e.Out)
-	if !isTerminal {
+	width, known := columns(e.Out)
+	if !known {
 		width = 100
 	}
+	_, isTerminal := terminal(e.Out)
 	if err := reports.Text(e.Out, report, width, isTerminal && os.Getenv("NO_COLOR") == ""); err != nil {
 		return err
 	}
@@ -203,26 +264,30 @@ func (e *env) printReport(report *reports.Report, dir string) error {
 	if page := filepath.Join(dir, "report.html"); exist("page", []string{page}) == nil {
 		see = "; open " + page + " to see the rows that changed"
 	}
-	fmt.Fprintf(e.Err, "evalrun: the run is in %s%s\n", dir, see)
+	e.notice("the run is in %s%s", dir, see)
 	return nil
 }
 
 // printPlan prints what a run would ask.
 func (e *env) printPlan(plans []*harness.Checked) error {
 	type candidate struct {
-		Name    string `json:"name"`
-		Model   string `json:"model,omitzero"`
-		Version string `json:"program_version,omitzero"`
-		Calls   int    `json:"calls"`
+		Name    string   `json:"name"`
+		Model   string   `json:"model,omitzero"`
+		Version string   `json:"program_version,omitzero"`
+		Calls   int      `json:"calls"`
+		Plugins []string `json:"plugins,omitzero"`
+		Tools   []string `json:"tools,omitzero"`
 	}
 	type evaluation struct {
-		Name       string         `json:"name"`
-		Rows       int            `json:"rows"`
-		LeftOut    map[string]int `json:"left_out"`
-		Repeats    int            `json:"repeats"`
-		Candidates []candidate    `json:"candidates"`
-		Baseline   string         `json:"baseline"`
-		Metrics    []string       `json:"metrics"`
+		Name       string            `json:"name"`
+		Rows       int               `json:"rows"`
+		LeftOut    map[string]int    `json:"left_out"`
+		Repeats    int               `json:"repeats"`
+		Candidates []candidate       `json:"candidates"`
+		Baseline   string            `json:"baseline"`
+		Metrics    []string          `json:"metrics"`
+		Compare    string            `json:"compare,omitzero"`
+		Fidelity   *harness.Fidelity `json:"fidelity,omitzero"`
 	}
 	out := []evaluation{}
 	calls := 0
@@ -230,6 +295,10 @@ func (e *env) printPlan(plans []*harness.Checked) error {
 		p, rows := checked.Plan(), checked.Rows()
 		repeats := max(1, p.Repeats)
 		ev := evaluation{Name: p.Name, Rows: rows.Asked, LeftOut: rows.LeftOut, Repeats: repeats, Baseline: p.Baseline}
+		ev.Compare, ev.Fidelity = p.Compare, checked.Fidelity()
+		for _, w := range checked.Warnings() {
+			e.warn(title(p.Name, w))
+		}
 		if ev.Baseline == "" {
 			ev.Baseline = p.Candidates[0].Name
 		}
@@ -243,6 +312,7 @@ func (e *env) printPlan(plans []*harness.Checked) error {
 			}
 			if !c.Recorded {
 				cand.Calls = rows.Asked * repeats
+				cand.Plugins, cand.Tools = around(&c)
 			}
 			calls += cand.Calls
 			ev.Candidates = append(ev.Candidates, cand)
@@ -269,12 +339,35 @@ func (e *env) printPlan(plans []*harness.Checked) error {
 			if c.Model == "" {
 				what = "recorded answers, no call"
 			}
+			if c.Plugins != nil {
+				what += "; plugins " + strings.Join(c.Plugins, ", ")
+			}
+			if c.Tools != nil {
+				what += "; tools " + strings.Join(c.Tools, ", ")
+			}
 			if err := e.print(fmt.Sprintf("  %s: %s\n", c.Name, what)); err != nil {
+				return err
+			}
+		}
+		if text := reports.Fidelity(ev.Fidelity); text != "" {
+			if err := e.print("  " + text + "\n"); err != nil {
 				return err
 			}
 		}
 	}
 	return e.print(fmt.Sprintf("%d calls in all; nothing was asked or written\n", calls))
+}
+
+// around names the plugins around a candidate, in the order they run, and the tools
+// of its program.
+func around(c *harness.Candidate) (plugins, tools []string) {
+	for _, p := range c.Plugins {
+		plugins = append(plugins, p.Name+" "+p.Version)
+	}
+	for _, t := range c.Program.Tools() {
+		tools = append(tools, t.Name)
+	}
+	return plugins, tools
 }
 
 // facts are what a run's report says beyond its results.
@@ -285,6 +378,12 @@ func (s *spec) facts(code int) reports.Facts {
 	}
 	if d := s.Limits.Timeout; d > 0 {
 		limits["timeout"] = datasets.Text(d.String())
+	}
+	if d := s.Limits.PluginTimeout; d > 0 {
+		limits["plugin_timeout"] = datasets.Text(d.String())
+	}
+	if n := s.Limits.MaxSteps; n > 0 {
+		limits["max_steps"] = datasets.Int(int64(n))
 	}
 	return reports.Facts{Exit: reports.Exit{Code: code, Meaning: meaning[code]}, Limits: limits}
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"evalrun/datasets"
 	"evalrun/harness"
+	"evalrun/pipeline"
 	"evalrun/replay"
+	"evalrun/replay/conversations"
 )
 
 // rows reads the rated rows of a program and chooses among them.
@@ -198,4 +201,36 @@ func exist(what string, paths []string) error {
 		}
 	}
 	return nil
+}
+
+// entries reads what plugins had kept in the conversations of the records: those
+// of every folder that has conversations.
+func (w *wiring) entries(records paths) (func(*datasets.Row) (func(plugin, kind string) []pipeline.Entry, error), error) {
+	var stores []pipeline.Store
+	for _, path := range records {
+		path = beside(w.spec.file, path)
+		if info, err := os.Stat(filepath.Join(path, "conversations")); err != nil || !info.IsDir() {
+			continue
+		}
+		store, err := conversations.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		stores = append(stores, store)
+	}
+	if stores == nil {
+		return nil, nil
+	}
+	return func(row *datasets.Row) (func(plugin, kind string) []pipeline.Entry, error) {
+		if pipeline.CheckConversationID(row.Context.Conversation) != nil {
+			return nil, nil // no file can be called so
+		}
+		for _, s := range stores {
+			read, err := pipeline.RecordedEntries(context.Background(), s, row.Context.Conversation, row.ID)
+			if read != nil || err != nil {
+				return read, err
+			}
+		}
+		return nil, nil
+	}, nil
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"evalrun/datasets"
+	"evalrun/harness/metrics"
 	"evalrun/internal/conf"
 )
 
@@ -22,10 +22,12 @@ type spec struct {
 	evaluationSpec
 	Evaluations         []evaluationSpec      `conf:"evaluations"`
 	Models              conf.Pairs[modelSpec] `conf:"models"`
-	Plugins             []text                `conf:"plugins"`              // the environment's own, outermost
-	ConversationPlugins []text                `conf:"conversation_plugins"` // between the program's and the environment's
+	Plugins             []pluginSpec          `conf:"plugins"`              // the environment's own, outermost
+	ConversationPlugins []pluginSpec          `conf:"conversation_plugins"` // between the program's and the environment's
+	Approval            approvalSpec          `conf:"approval"`
 	Limits              limitsSpec            `conf:"limits"`
-	Tools               string                `conf:"tools"`
+	Tools               toolsSpec             `conf:"tools"`
+	Approve             approveSpec           `conf:"approve"`
 	Report              reportSpec            `conf:"report"`
 
 	file string
@@ -40,7 +42,9 @@ type evaluationSpec struct {
 	Rows       *rowsSpec       `conf:"rows"`
 	Candidates []candidateSpec `conf:"candidates"`
 	Baseline   text            `conf:"baseline"`
-	Metrics    []text          `conf:"metrics"`
+	AA         *bool           `conf:"aa"`      // ask the baseline a second time
+	Compare    text            `conf:"compare"` // what candidates are compared with: baseline, aa or recorded
+	Metrics    []metrics.Spec  `conf:"metrics"`
 	Repeats    positive        `conf:"repeats"`
 	Seed       *uint64         `conf:"seed"`
 	Margin     margin          `conf:"margin"`
@@ -57,34 +61,11 @@ type rowsSpec struct {
 }
 
 type candidateSpec struct {
-	Name     text   `conf:"name,required"`
-	Program  text   `conf:"program"` // a program file; with rows.pair, the MODULE:NAME whose recorded answers these are
-	Model    text   `conf:"model"`
-	Recorded bool   `conf:"recorded"`
-	Plugins  []text `conf:"plugins"`
-}
-
-type modelSpec struct {
-	Provider    text           `conf:"provider,required"`
-	Replies     string         `conf:"replies"`
-	Baked       bool           `conf:"baked"`
-	Temperature datasets.Value `conf:"temperature"`
-	MaxTokens   datasets.Value `conf:"max_tokens"`
-	TopP        datasets.Value `conf:"top_p"`
-	Seed        datasets.Value `conf:"seed"`
-	Price       *priceSpec     `conf:"price"`
-}
-
-type priceSpec struct {
-	Input  float64 `conf:"input,required"` // per million tokens
-	Output float64 `conf:"output,required"`
-}
-
-type limitsSpec struct {
-	Concurrency workers       `conf:"concurrency"` // 0: evalrun chooses
-	Timeout     time.Duration `conf:"timeout"`     // of a row
-	Retries     *int          `conf:"retries"`     // further requests after a reply that could not be read
-	MaxErrors   threshold     `conf:"max_errors"`
+	Name     text         `conf:"name,required"`
+	Program  text         `conf:"program"` // a program file; with rows.pair, the MODULE:NAME whose recorded answers these are
+	Model    names        `conf:"model"`   // several: a candidate each
+	Recorded bool         `conf:"recorded"`
+	Plugins  []pluginSpec `conf:"plugins"`
 }
 
 type reportSpec struct {
@@ -165,6 +146,38 @@ func (m *margin) DecodeConf(n conf.Node) error {
 	}
 	*m = margin(f)
 	return nil
+}
+
+// names are one name or several.
+type names []text
+
+func (l *names) DecodeConf(n conf.Node) error {
+	if n.Kind() == conf.List {
+		return conf.Decode(n, (*[]text)(l))
+	}
+	var one text
+	if err := conf.Decode(n, &one); err != nil {
+		return err
+	}
+	*l = names{one}
+	return nil
+}
+
+// eachModel makes of a candidate with several models one with each.
+func eachModel(list []candidateSpec) []candidateSpec {
+	var all []candidateSpec
+	for _, c := range list {
+		if len(c.Model) < 2 {
+			all = append(all, c)
+			continue
+		}
+		for _, m := range c.Model {
+			with := c
+			with.Name.s, with.Model = c.Name.s+"@"+m.s, names{m}
+			all = append(all, with)
+		}
+	}
+	return all
 }
 
 // paths are one path or several.
@@ -268,9 +281,6 @@ func loadSpec(file string, getenv func(string) (string, bool)) (*spec, error) {
 // complete gives each evaluation what it takes from the top, and refuses what
 // cannot be a question.
 func (s *spec) complete(node conf.Node) error {
-	if t := s.Tools; t != "" && t != "recorded" {
-		return node.Member("tools").Errorf("tools: %s is not built yet; programs with tools are refused, and recorded is the only policy", t)
-	}
 	if list := node.Member("evaluations"); !list.IsZero() && len(s.Evaluations) == 0 {
 		return list.Errorf("evaluations is empty: list at least one, or leave the key out")
 	}
@@ -300,6 +310,7 @@ func (s *spec) complete(node conf.Node) error {
 			return at.Errorf("candidates is missing: what is to be measured")
 		}
 		named[e.Name] = true
+		e.Candidates = eachModel(e.Candidates)
 		if err := e.check(); err != nil {
 			if _, placed := errors.AsType[*conf.Error](err); !placed {
 				err = at.Errorf("%v", err)
@@ -320,9 +331,9 @@ func (e *evaluationSpec) check() error {
 			return c.Name.errorf("a candidate's name is empty")
 		case slices.Contains(names, c.Name.s):
 			return c.Name.errorf("two candidates are called %q", c.Name.s)
-		case c.Recorded && c.Model.s != "":
-			return c.Model.errorf("the candidate %s is recorded: no model is asked, so it takes none", c.Name.s)
-		case !c.Recorded && c.Model.s == "":
+		case c.Recorded && len(c.Model) > 0:
+			return c.Model[0].errorf("the candidate %s is recorded: no model is asked, so it takes none", c.Name.s)
+		case !c.Recorded && len(c.Model) == 0:
 			return c.Name.errorf("the candidate %s has no model; name one of models, or say recorded: true", c.Name.s)
 		case !c.Recorded && c.Program.s == "":
 			return c.Name.errorf("the candidate %s has no program; give a program file", c.Name.s)
@@ -331,7 +342,7 @@ func (e *evaluationSpec) check() error {
 		}
 		names = append(names, c.Name.s)
 	}
-	if e.Margin >= 1 && !slices.ContainsFunc(e.Metrics, func(m text) bool { return m.s != "exact_match" && !strings.HasSuffix(m.s, "_match") }) {
+	if e.Margin >= 1 && shares(e.Metrics) {
 		return fmt.Errorf("the margin %v is of scores between 0 and 1: five points are 0.05", e.Margin)
 	}
 	if e.Baseline.s != "" && !slices.Contains(names, e.Baseline.s) {
@@ -364,6 +375,12 @@ func (e *evaluationSpec) inherit(top *evaluationSpec) {
 	if e.Baseline.s == "" {
 		e.Baseline = top.Baseline
 	}
+	if e.AA == nil {
+		e.AA = top.AA
+	}
+	if e.Compare.s == "" {
+		e.Compare = top.Compare
+	}
 	if e.Metrics == nil {
 		e.Metrics = top.Metrics
 	}
@@ -392,17 +409,6 @@ func (s *spec) model(name string) (modelSpec, error) {
 		return m, fmt.Errorf("there is no model %q: the spec names no models", name)
 	}
 	return m, fmt.Errorf("there is no model %q%s", name, suggestion(name, known))
-}
-
-// settings are the sampling settings that requests carry.
-func (m *modelSpec) settings() datasets.Values {
-	vs := datasets.Values{}
-	for name, v := range map[string]datasets.Value{"temperature": m.Temperature, "max_tokens": m.MaxTokens, "top_p": m.TopP, "seed": m.Seed} {
-		if !v.IsZero() && !v.IsNull() {
-			vs[name] = v
-		}
-	}
-	return vs
 }
 
 // suggestion ends a message about an unknown name.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,6 +15,7 @@ import (
 	"evalrun/harness"
 	"evalrun/internal/canon"
 	"evalrun/pipeline"
+	"evalrun/plugins"
 )
 
 // trace is what plugins do to one row's call of a candidate.
@@ -59,10 +61,19 @@ func (e *env) tracePlugins(c *cli.Context) error {
 	if canon.Hash(s.data) != run.Manifest.Spec {
 		return dataf("%s has changed since the run: run it again to trace it", file)
 	}
-	w := e.wire(s)
+	w, err := e.wire(s)
+	if err != nil {
+		return err
+	}
 	defer w.close()
 	plans, err := w.plans(c.Context)
 	if err != nil {
+		return err
+	}
+	if err := samePlugins(run, plans, w.loaded); err != nil {
+		return err
+	}
+	if err := tracedCandidate(c.String("candidate"), plans); err != nil {
 		return err
 	}
 	traces := []*trace{}
@@ -89,15 +100,71 @@ func (e *env) tracePlugins(c *cli.Context) error {
 		}
 	}
 	if len(traces) == 0 {
-		return usagef("no candidate that is asked has a row %q in %s", args[1], run.Dir)
+		return noRow(args[1], plans)
 	}
 	if e.json {
 		return e.printJSON(map[string]any{"traces": traces})
 	}
 	for _, t := range traces {
-		if err := e.print(t.text()); err != nil {
+		if err := e.print(e.wrapped(t.text())); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// samePlugins refuses plugins that are others than a run's: what they would do now
+// says nothing of what they did then.
+func samePlugins(run *harness.Run, plans []*harness.Checked, loaded map[*pipeline.Plugin]plugins.LoadInfo) error {
+	was := map[string][]harness.PluginRef{} // by evaluation and candidate
+	for _, ev := range run.Manifest.Evaluations {
+		for _, cand := range ev.Candidates {
+			was[title(ev.Name, cand.Name)] = cand.Plugins
+		}
+	}
+	for _, checked := range plans {
+		p := checked.Plan()
+		for _, cand := range p.Candidates {
+			name := title(p.Name, cand.Name)
+			for i, now := range cand.Plugins {
+				if i < len(was[name]) && was[name][i] == now {
+					continue
+				}
+				what := now.Name
+				for _, info := range loaded {
+					if info.Hash == now.Content {
+						what += " (" + info.Path + ")"
+						break
+					}
+				}
+				return dataf("the plugin %s of the candidate %s has changed since the run: run it again to trace it", what, name)
+			}
+			if len(was[name]) > len(cand.Plugins) {
+				return dataf("the run had %d plugins around the candidate %s, and there are %d now: run it again to trace it", len(was[name]), name, len(cand.Plugins))
+			}
+		}
+	}
+	return nil
+}
+
+// tracedCandidate refuses a name that no candidate that is asked has; "" is all.
+func tracedCandidate(name string, plans []*harness.Checked) error {
+	var names []string
+	for _, checked := range plans {
+		for _, cand := range checked.Plan().Candidates {
+			switch {
+			case cand.Recorded && cand.Name == name:
+				return usagef("the candidate %q is recorded: no plugin acts on it", name)
+			case !cand.Recorded && !slices.Contains(names, cand.Name):
+				names = append(names, cand.Name)
+			}
+		}
+	}
+	switch {
+	case names == nil:
+		return usagef("every candidate is recorded: no plugin acts on any")
+	case name != "" && !slices.Contains(names, name):
+		return usagef("there is no candidate %q that is asked%s", name, suggestion(name, names))
 	}
 	return nil
 }
@@ -149,7 +216,10 @@ func (e *env) trace(ctx context.Context, cand *harness.Candidate, row datasets.R
 		}
 	}
 	program := cand.Program.WithPlugins(watch(cand.Program.Plugins())...)
-	call, err := caller.Ask(ctx, program, pipeline.Ask{Site: pipeline.Site{Row: row.ID, Purpose: "trace"}, Inputs: program.Own(row.Inputs), Context: row.Context})
+	tools := cand.Tools.For(&row, nil) // a trace runs none
+	call, err := caller.Ask(ctx, program, pipeline.Ask{
+		Site: pipeline.Site{Row: row.ID, Purpose: "trace"}, Inputs: program.Own(row.Inputs), Context: row.Context, Tools: tools, Approve: tools.Approve,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -214,6 +284,10 @@ func (t *trace) text() string {
 			b.WriteString("    nothing\n")
 		}
 		for _, name := range s.Before.Names() {
+			if name == "request" {
+				b.WriteString(replacedText(s.Before[name], s.After[name]))
+				continue
+			}
 			fmt.Fprintf(&b, "    %s\n      before  %s\n      change  %s\n      after   %s\n", name, s.Before[name].JSON(), s.Change.Member(name).JSON(), s.After[name].JSON())
 		}
 	}
@@ -224,6 +298,26 @@ func (t *trace) text() string {
 		fmt.Fprintf(&b, "  the call failed: %s\n", t.Failure)
 	}
 	return b.String()
+}
+
+// replacedText is what a handler of request changed of the request it was given.
+func replacedText(before, after datasets.Value) string {
+	was, err := pipeline.ParseRequest(before)
+	if err != nil {
+		return fmt.Sprintf("    request: %v\n", err)
+	}
+	is, err := pipeline.ParseRequest(after)
+	if err != nil {
+		return fmt.Sprintf("    request: %v\n", err)
+	}
+	text := requestDiff(was, is)
+	if was.Model != is.Model {
+		text = fmt.Sprintf("model\n-%s\n+%s\n", was.Model, is.Model) + text
+	}
+	if text == "" {
+		return "    nothing\n"
+	}
+	return "    " + indented(text, "    ") + "\n"
 }
 
 // absolute is a path that stays right when the working directory changes.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,11 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+	"time"
 
-	"evalrun/datasets"
 	"evalrun/harness"
-	"evalrun/harness/metrics"
 	"evalrun/harness/stats"
 	"evalrun/internal/conf"
 	"evalrun/pipeline"
@@ -27,29 +26,31 @@ import (
 type wiring struct {
 	env     *env
 	spec    *spec
-	models  map[string]*openModel
+	models  *models
 	sources map[string]replay.Source
 	loader  *plugins.Loader
 	loaded  map[*pipeline.Plugin]plugins.LoadInfo
+	tools   *toolPolicy
+
+	approves *pipeline.Plugin // asks a person about tool calls; nil when the spec does not say
 }
 
-// openModel is a model of the spec, ready to be asked.
-type openModel struct {
-	lm    pipeline.LM
-	ref   harness.ModelRef
-	price *harness.Price
-}
-
-func (e *env) wire(s *spec) *wiring {
-	return &wiring{
-		env: e, spec: s, models: map[string]*openModel{}, sources: map[string]replay.Source{},
-		loader: e.loader(), loaded: map[*pipeline.Plugin]plugins.LoadInfo{},
+func (e *env) wire(s *spec) (*wiring, error) {
+	budget, err := provider.NewBudget(s.Limits.Budget.allowance(), e.now)
+	if err != nil {
+		return nil, exit(ExitUsage, fmt.Errorf("limits.budget: %w", err))
 	}
+	return &wiring{
+		env: e, spec: s, sources: map[string]replay.Source{},
+		models: &models{env: e, spec: s, budget: budget, open: map[string]*openModel{}},
+		loader: e.loader(s.Limits.PluginTimeout), loaded: map[*pipeline.Plugin]plugins.LoadInfo{},
+	}, nil
 }
 
-// loader loads plugins from files, as the command's flags allow.
-func (e *env) loader() *plugins.Loader {
-	return plugins.NewLoader(plugins.LoadOptions{AllowExec: !e.noExec, Stderr: e.Err})
+// loader loads plugins from files, as the command's flags allow. One that takes
+// longer than limit, or 30 seconds when that is 0, is stopped.
+func (e *env) loader(limit time.Duration) *plugins.Loader {
+	return plugins.NewLoader(plugins.LoadOptions{AllowExec: !e.noExec, Stderr: e.Err, Timeout: limit})
 }
 
 func (w *wiring) close() error {
@@ -63,6 +64,10 @@ func (w *wiring) close() error {
 // plans makes a plan of each evaluation. Nothing is asked and nothing written.
 func (w *wiring) plans(ctx context.Context) ([]*harness.Checked, error) {
 	var plans []*harness.Checked
+	var err error
+	if w.tools, err = w.toolPolicy(); err != nil {
+		return nil, err
+	}
 	for i := range w.spec.Evaluations {
 		p, err := w.plan(ctx, &w.spec.Evaluations[i])
 		if err != nil {
@@ -74,7 +79,7 @@ func (w *wiring) plans(ctx context.Context) ([]*harness.Checked, error) {
 		}
 		plans = append(plans, checked)
 	}
-	return plans, nil
+	return plans, cmp.Or(w.tools.check(), w.checkApproval())
 }
 
 // harnessError gives an error of the harness its exit code.
@@ -82,10 +87,16 @@ func harnessError(err error) error {
 	switch {
 	case errors.Is(err, harness.ErrPlan):
 		return exit(ExitUsage, err)
-	case errors.Is(err, harness.ErrRows), errors.Is(err, harness.ErrNoRows), errors.Is(err, harness.ErrLedger):
-		return exit(ExitData, err)
+	case errors.Is(err, provider.ErrSpent):
+		return exit(ExitBudget, err)
 	case errors.Is(err, harness.ErrStopped), errors.Is(err, context.Canceled):
 		return exit(ExitInterrupted, err)
+	case errors.Is(err, harness.ErrFailed), errors.Is(err, harness.ErrTooMany):
+		return exit(ExitIncomplete, err)
+	case errors.Is(err, harness.ErrOutage):
+		return exit(ExitCannot, err)
+	case errors.Is(err, harness.ErrRows), errors.Is(err, harness.ErrNoRows), errors.Is(err, harness.ErrLedger):
+		return exit(ExitData, err)
 	}
 	return err
 }
@@ -93,6 +104,7 @@ func harnessError(err error) error {
 func (w *wiring) plan(ctx context.Context, e *evaluationSpec) (*harness.Plan, error) {
 	p := &harness.Plan{
 		Name: e.Name, Baseline: e.Baseline.s, Repeats: int(e.Repeats), Pair: e.Rows.pair(),
+		AA: e.AA != nil && *e.AA, Compare: e.Compare.s,
 		Stats: stats.Options{Margin: float64(e.Margin)},
 	}
 	if len(w.spec.Evaluations) == 1 {
@@ -108,12 +120,18 @@ func (w *wiring) plan(ctx context.Context, e *evaluationSpec) (*harness.Plan, er
 		}
 		p.Candidates = append(p.Candidates, c)
 	}
+	var err error
+	if p.Entries, err = w.entries(e.Records); err != nil {
+		return nil, err
+	}
 	program := firstProgram(p)
 	q := replay.Query{}
 	if program != nil {
 		q.Interface, q.Signature = program.Interface(), program.Signature()
 	}
-	var err error
+	if p.Records, err = w.records(e.Records); err != nil {
+		return nil, err
+	}
 	if p.Rows, p.Intake, err = w.rows(ctx, e, e.Program.s, q); err != nil {
 		return nil, err
 	}
@@ -122,7 +140,7 @@ func (w *wiring) plan(ctx context.Context, e *evaluationSpec) (*harness.Plan, er
 			return nil, err
 		}
 	}
-	p.Metrics, err = w.metrics(e, p.Rows, program)
+	p.Metrics, err = w.metrics(ctx, e, p.Rows, program)
 	return p, err
 }
 
@@ -152,9 +170,9 @@ func (w *wiring) candidate(ctx context.Context, c *candidateSpec, paired bool) (
 		out.Program = program
 		return out, nil
 	}
-	m, err := w.model(c.Model.s)
+	m, err := w.models.find(c.Model[0].s)
 	if err != nil {
-		return out, at(c.Model, err)
+		return out, at(c.Model[0], err)
 	}
 	own, err := w.plugins(ctx, c.Plugins)
 	if err != nil {
@@ -173,24 +191,33 @@ func (w *wiring) candidate(ctx context.Context, c *candidateSpec, paired bool) (
 		{Kind: pipeline.ConversationLayer, Plugins: conversation},
 		{Kind: pipeline.ProcessLayer, Plugins: process},
 	}
-	for _, p := range pipeline.Order(layers) {
+	approval, err := w.approval()
+	if err != nil {
+		return out, err
+	}
+	around := pipeline.Order(layers)
+	if approval != nil {
+		around = append(around, approval) // it runs last
+	}
+	for _, p := range around {
 		out.Plugins = append(out.Plugins, harness.PluginRef{Name: p.Name(), Version: p.Version(), Content: w.loaded[p].Hash})
 	}
 	out.Program = program.WithPlugins(own...)
-	out.Model, out.Price = m.ref, m.price
+	out.Model = m.ref
 	out.Caller = &pipeline.Caller{
-		LM: m.lm, Conversation: layers[1], Process: layers[2], Timeout: w.spec.Limits.Timeout, Retries: 1,
+		LM: m.lm, Conversation: layers[1], Process: layers[2], Approval: approval, Timeout: w.spec.Limits.Timeout, Retries: 1,
+		HandlerTime: w.spec.Limits.PluginTimeout, MaxSteps: int(w.spec.Limits.MaxSteps),
 		Lookup: func(name string) (pipeline.LM, error) {
-			other, err := w.model(name)
+			other, err := w.models.find(name)
 			if err != nil {
 				return pipeline.LM{}, err
 			}
 			return other.lm, nil
 		},
-		Now: w.env.now, NewID: w.env.newID,
+		Now: w.env.now, NewID: w.env.newID, Warn: w.env.warnOnce(),
 	}
-	if len(w.env.tools) > 0 {
-		out.Caller.Tools = w.env.tools
+	if err := w.tools.give(&out); err != nil {
+		return out, err
 	}
 	if r := w.spec.Limits.Retries; r != nil {
 		out.Caller.Retries = *r
@@ -227,37 +254,6 @@ func loadProgram(file string) (*pipeline.Program, error) {
 	return p, exit(ExitUsage, err)
 }
 
-func (w *wiring) model(name string) (*openModel, error) {
-	if m, ok := w.models[name]; ok {
-		return m, nil
-	}
-	spec, err := w.spec.model(name)
-	if err != nil {
-		return nil, err
-	}
-	m := &openModel{ref: harness.ModelRef{Name: name, Provider: spec.Provider.s, Settings: spec.settings()}}
-	if spec.Price != nil {
-		m.price = &harness.Price{Input: spec.Price.Input, Output: spec.Price.Output}
-	}
-	if own, ok := w.env.models[spec.Provider.s]; ok {
-		m.lm = pipeline.LM{Name: name, Model: own, Config: m.ref.Settings, Baked: spec.Baked}
-	} else {
-		m.lm, err = provider.Open(spec.Provider.s, provider.Options{
-			Name: name, Replies: spec.Replies, BaseDir: filepath.Dir(w.spec.file), Config: m.ref.Settings, Baked: spec.Baked,
-		})
-		if err != nil {
-			return nil, spec.Provider.errorf("%v", err)
-		}
-	}
-	if spec.Replies != "" {
-		if m.ref.Content, err = hashFile(beside(w.spec.file, spec.Replies)); err != nil {
-			return nil, err
-		}
-	}
-	w.models[name] = m
-	return m, nil
-}
-
 func hashFile(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -271,68 +267,56 @@ func hashFile(file string) (string, error) {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// plugins finds the plugins a spec names: those the command was built with, by
-// name, and those in files, by path.
-func (w *wiring) plugins(ctx context.Context, names []text) ([]*pipeline.Plugin, error) {
+// plugins finds the plugins a spec names: built-in ones and those the command was
+// built with, by name, and those in files, by path.
+func (w *wiring) plugins(ctx context.Context, specs []pluginSpec) ([]*pipeline.Plugin, error) {
 	var out []*pipeline.Plugin
-	for _, name := range names {
-		p, ok := w.env.plugins[name.s]
-		if !ok {
-			path := beside(w.spec.file, name.s)
-			if _, err := os.Stat(path); err != nil && filepath.Base(name.s) == name.s && filepath.Ext(name.s) == "" {
-				return nil, exit(ExitUsage, name.errorf("plugin-load: there is no plugin %q: this evalrun was built with %s, and no file has that path", name.s, orNone(sortedKeys(w.env.plugins))))
-			}
-			var info plugins.LoadInfo
-			var err error
-			if p, info, err = w.loader.Load(ctx, path); err != nil {
-				return nil, at(name, err)
-			}
-			w.env.sayRun(w.loaded[p] == info, info)
-			w.loaded[p] = info
+	for i := range specs {
+		p, err := w.plugin(ctx, &specs[i])
+		if err != nil {
+			return nil, exit(ExitUsage, err)
 		}
 		out = append(out, p)
 	}
 	return out, nil
 }
 
+func (w *wiring) plugin(ctx context.Context, spec *pluginSpec) (*pipeline.Plugin, error) {
+	own, isOwn := w.env.plugins[spec.s]
+	_, isBuiltin := builtins[spec.s]
+	switch {
+	case isOwn && isBuiltin:
+		return nil, spec.errorf("plugin-load: %q is a built-in plugin, and one that this evalrun was built with (app.WithPlugin): give that one another name", spec.s)
+	case isBuiltin:
+		return w.builtin(spec)
+	case !isOwn && notNamed[spec.s] != "":
+		return nil, spec.errorf("plugin-load: the built-in plugin %s cannot be named here: %s", spec.s, notNamed[spec.s])
+	case !spec.options.IsZero():
+		if !isOwn && filepath.Ext(spec.s) == "" {
+			return nil, spec.errorf("plugin-load: %s", w.noPlugin(spec.s))
+		}
+		return nil, spec.options.Errorf("plugin-load: %s takes no options: only built-in plugins do", spec.s)
+	case isOwn:
+		return own, nil
+	}
+	path := beside(w.spec.file, spec.s)
+	if _, err := os.Stat(path); err != nil && filepath.Base(spec.s) == spec.s && filepath.Ext(spec.s) == "" {
+		return nil, spec.errorf("plugin-load: %s", w.noPlugin(spec.s))
+	}
+	p, info, err := w.loader.Load(ctx, path)
+	if err != nil {
+		return nil, at(spec.text, err)
+	}
+	w.env.sayRun(w.loaded[p] == info, info)
+	w.loaded[p] = info
+	return p, nil
+}
+
 // sayRun tells that a plugin's program was started, once.
 func (e *env) sayRun(known bool, info plugins.LoadInfo) {
 	if info.Kind == "process" && !known {
-		fmt.Fprintf(e.Err, "evalrun: running the plugin %s (--no-exec-plugins refuses programs)\n", visible(info.Path))
+		e.notice("running the plugin %s (--no-exec-plugins refuses programs)", info.Path)
 	}
-}
-
-// metrics makes the metrics a spec names: the command's own, and those it was
-// built with.
-func (w *wiring) metrics(e *evaluationSpec, rows datasets.Source, p *pipeline.Program) ([]harness.Metric, error) {
-	names := e.Metrics
-	if len(names) == 0 {
-		names = []text{{s: "exact_match"}}
-	}
-	var answers []string
-	if p != nil {
-		var err error
-		if answers, err = metrics.Answers(rows, p); err != nil {
-			return nil, exit(ExitData, err)
-		}
-	}
-	var out []harness.Metric
-	for _, name := range names {
-		if m, ok := w.env.metrics[name.s]; ok {
-			out = append(out, m)
-			continue
-		}
-		ours, err := metrics.New([]string{name.s}, answers)
-		if err != nil {
-			return nil, at(name, err)
-		}
-		for _, m := range ours {
-			if !slices.ContainsFunc(out, func(o harness.Metric) bool { return o.Name() == m.Name() }) {
-				out = append(out, m)
-			}
-		}
-	}
-	return out, nil
 }
 
 func sortedKeys[V any](m map[string]V) []string {
@@ -342,11 +326,4 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-func orNone(list []string) string {
-	if len(list) == 0 {
-		return "none"
-	}
-	return strings.Join(list, ", ")
 }

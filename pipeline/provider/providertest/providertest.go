@@ -9,8 +9,14 @@
 // The promises: a request is answered with a reply or an error, never both or
 // neither; it is not changed; an error is a [pipeline.Failure] of a known type
 // with a message, or the context's own; a request whose context is over is not
-// answered; replies share nothing that their owners could change; any number of
-// requests may be asked at once; a failure spoils nothing that comes later.
+// answered, and one whose context ends while it waits ends with it; replies share
+// nothing that their owners could change; any number of requests may be asked at
+// once; a failure spoils nothing that comes later; a key is in nothing that comes
+// back.
+//
+// A provider that asks a service over HTTP is tested against a [Service]: a local
+// server that answers in the service's [Dialect] and fails in all the ways that
+// services do.
 package providertest
 
 import (
@@ -19,6 +25,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"evalrun/internal/par"
@@ -31,6 +38,7 @@ type Case struct {
 	Fails   []*pipeline.Request // it answers these with an error
 	Waits   *pipeline.Request   // it would wait for long before it answers this one; nil where it never waits
 	Varies  bool                // the same request may get different replies
+	Secret  string              // never to be in an error or a reply; "" where it has none
 }
 
 // How hard a model is pressed.
@@ -81,16 +89,16 @@ func (k *checker) brokenf(format string, args ...any) {
 
 // ask asks one request and checks what holds for every one.
 func (k *checker) ask(ctx context.Context, req *pipeline.Request, name string, w want) *pipeline.Reply {
-	reply, problems := ask(ctx, k.model, req, w)
+	reply, problems := k.check(ctx, req, w)
 	for _, p := range problems {
 		k.brokenf("%s: %s", name, p)
 	}
 	return reply
 }
 
-func ask(ctx context.Context, model pipeline.Model, req *pipeline.Request, w want) (reply *pipeline.Reply, problems []string) {
+func (k *checker) check(ctx context.Context, req *pipeline.Request, w want) (reply *pipeline.Reply, problems []string) {
 	before := req.Clone()
-	reply, err := model.Generate(ctx, req)
+	reply, err := k.model.Generate(ctx, req)
 	if !reflect.DeepEqual(before, req) {
 		problems = append(problems, "the request was changed; clone it first")
 	}
@@ -106,7 +114,25 @@ func ask(ctx context.Context, model pipeline.Model, req *pipeline.Request, w wan
 	default:
 		problems = append(problems, checkReply(reply)...)
 	}
+	if k.c.Secret != "" && strings.Contains(everything(reply, err), k.c.Secret) {
+		problems = append(problems, "the secret is in what came back")
+	}
 	return reply, problems
+}
+
+// everything is all that a reply and an error say.
+func everything(reply *pipeline.Reply, err error) string {
+	var all []any
+	if reply != nil {
+		all = append(all, *reply, reply.Response.JSON())
+		for _, c := range reply.Calls {
+			all = append(all, c.Input.JSON())
+		}
+	}
+	if f, ok := errors.AsType[*pipeline.Failure](err); ok {
+		all = append(all, *f)
+	}
+	return fmt.Sprintf("%+v %+v", all, err)
 }
 
 func outcome(reply *pipeline.Reply, err error) string {
@@ -161,7 +187,21 @@ func (k *checker) over() {
 		soon, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		k.ask(soon, k.c.Waits, "Waits", wantOver)
+		k.interrupted()
 	}
+}
+
+// interrupted cancels a request while the model waits.
+func (k *checker) interrupted() {
+	ctx, cancel := context.WithCancel(context.Background())
+	stop := par.Go(context.Background(), func(background context.Context) {
+		soon, done := context.WithTimeout(background, patience)
+		defer done()
+		<-soon.Done()
+		cancel()
+	})
+	defer stop()
+	k.ask(ctx, k.c.Waits, "Waits, canceled", wantOver)
 }
 
 // owned writes over a reply and asks again.
@@ -195,10 +235,10 @@ func (k *checker) together(ctx context.Context) {
 	}
 	ask := func(ctx context.Context, t task) ([]string, error) {
 		if i := t.request - len(k.c.Answers); i >= 0 {
-			_, problems := ask(ctx, k.model, k.c.Fails[i], wantError)
+			_, problems := k.check(ctx, k.c.Fails[i], wantError)
 			return problems, nil
 		}
-		reply, problems := ask(ctx, k.model, k.c.Answers[t.request], wantReply)
+		reply, problems := k.check(ctx, k.c.Answers[t.request], wantReply)
 		if first := k.answers[t.request]; reply != nil && first != nil && !k.c.Varies && !same(first, reply) {
 			problems = append(problems, fmt.Sprintf("%q when asked alone, %q here", first.Text, reply.Text))
 		}
@@ -220,6 +260,6 @@ func (k *checker) together(ctx context.Context) {
 }
 
 func same(a, b *pipeline.Reply) bool {
-	return a.Text == b.Text && a.Finish == b.Finish && a.Model == b.Model && a.Provider == b.Provider &&
-		a.Cached == b.Cached && a.Response.Equal(b.Response) && reflect.DeepEqual(a.Usage, b.Usage)
+	return a.Text == b.Text && a.Finish == b.Finish && a.Model == b.Model && a.System == b.System && a.Provider == b.Provider &&
+		a.Cached == b.Cached && a.Response.Equal(b.Response) && reflect.DeepEqual(a.Usage, b.Usage) && reflect.DeepEqual(a.Calls, b.Calls)
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"evalrun/datasets"
 	"evalrun/pipeline"
 )
 
@@ -108,6 +109,26 @@ func TestCheck(t *testing.T) {
 			}
 			return shared, nil
 		}},
+		{"says its key", "the secret is in what came back", func(ctx context.Context, r *pipeline.Request) (*pipeline.Reply, error) {
+			reply, err := good(ctx, r)
+			if reply != nil {
+				reply.Response = datasets.Text("key-123")
+			}
+			return reply, err
+		}},
+		{"says its key when it fails", "the secret is in what came back", func(ctx context.Context, r *pipeline.Request) (*pipeline.Reply, error) {
+			if r.System == "fail" {
+				return nil, pipeline.Failf(pipeline.TypeRefusal, "", "wrong key key-123")
+			}
+			return good(ctx, r)
+		}},
+		{"does not hear that it is canceled", "Waits, canceled: the context was over, and the failure is a ServerError", func(ctx context.Context, r *pipeline.Request) (*pipeline.Reply, error) {
+			reply, err := good(ctx, r)
+			if errors.Is(err, context.Canceled) {
+				return nil, pipeline.Failf(pipeline.TypeServer, "", "gone")
+			}
+			return reply, err
+		}},
 		{"another answer later", "when asked alone", func(ctx context.Context, r *pipeline.Request) (*pipeline.Reply, error) {
 			reply, err := good(ctx, r)
 			if reply != nil && calls.Add(1) > 4 {
@@ -118,7 +139,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			calls.Store(0)
-			err := Check(c.m, Case{Answers: []*pipeline.Request{request("answer"), request("more")}, Fails: []*pipeline.Request{request("fail")}, Waits: request("wait")})
+			err := Check(c.m, Case{Answers: []*pipeline.Request{request("answer"), request("more")}, Fails: []*pipeline.Request{request("fail")}, Waits: request("wait"), Secret: "key-123"})
 			switch {
 			case c.want == "" && err != nil:
 				t.Errorf("a good model: %v", err)

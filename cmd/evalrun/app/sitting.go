@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"evalrun/harness"
+	"evalrun/pipeline/provider"
+)
+
+// carryOut carries out a run, and keeps in its folder what the services took: when
+// they are about to be asked, so that a process that is killed leaves a sign, and
+// at the end.
+func (w *wiring) carryOut(ctx context.Context, run *harness.Run) ([]*harness.Evaluation, error) {
+	started := w.env.now().UTC()
+	keep := func(ended *time.Time) error {
+		if len(w.models.limiters()) == 0 {
+			return nil
+		}
+		return run.KeepSitting(w.models.sitting(started, ended))
+	}
+	if err := keep(nil); err != nil {
+		return nil, err
+	}
+	var progress harness.Progress
+	done := w.env.showProgress(ctx, &progress, w.models)
+	evaluations, err := run.Evaluate(ctx, harness.Options{
+		Executor: harness.Local{Workers: w.models.workers()},
+		Stop:     w.env.stop,
+		TooMany:  w.spec.Limits.MaxErrors.exceeded,
+		Progress: &progress,
+		Past:     w.models.past,
+	})
+	done()
+	ended := w.env.now().UTC()
+	if unkept := keep(&ended); unkept != nil {
+		err = errors.Join(err, unkept)
+	}
+	return evaluations, err
+}
+
+// sitting is what this process took of the services of the spec, until now. One
+// that has not ended says so.
+func (ms *models) sitting(started time.Time, ended *time.Time) harness.Sitting {
+	s := harness.Sitting{Started: started, Ended: ended, Models: []harness.Limited{}}
+	limiters := ms.limiters()
+	for _, name := range sortedKeys(limiters) {
+		s.Models = append(s.Models, limited(name, limiters[name]))
+	}
+	own, before := ms.budget.Sitting()
+	s.Bookings, s.Before = bookings(own), bookings(before)
+	return s
+}
+
+func limited(name string, l *provider.Limiter) harness.Limited {
+	c := l.Counts()
+	m := harness.Limited{
+		Name: name, Requests: c.Requests, Tries: c.Tries, Retries: c.Retries, Episodes: c.Episodes, Pauses: c.Pauses,
+		LongestPause: c.LongestPause.Seconds(), Waited: c.Waited.Seconds(),
+	}
+	for _, e := range l.History() {
+		m.History = append(m.History, harness.LimitEvent{At: e.At.Seconds(), Limit: e.Limit, Why: e.Why})
+	}
+	return m
+}
+
+func bookings(list []provider.Booking) []harness.Booking {
+	out := []harness.Booking{}
+	for _, b := range list {
+		out = append(out, harness.Booking{
+			Purpose: b.Purpose, Cause: b.Cause, Model: b.Model, Spent: harness.Spent(b.Amount),
+		})
+	}
+	return out
+}

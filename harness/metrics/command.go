@@ -1,0 +1,69 @@
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"evalrun/datasets"
+	"evalrun/harness"
+	"evalrun/internal/proc"
+	"evalrun/pipeline"
+)
+
+// maxScore is how many bytes a command may write as its score.
+const maxScore = 1 << 20
+
+// command is a program of the user's own, run for every answer.
+type command struct {
+	named
+	directed
+	Argv    []string      `conf:"argv"`
+	Timeout time.Duration `conf:"timeout"`
+}
+
+func newCommand(b *builder) (harness.Metric, error) {
+	m := &command{}
+	if err := b.decode(m, &m.AsName); err != nil {
+		return nil, err
+	}
+	if err := b.better(&m.directed); err != nil {
+		return nil, err
+	}
+	if len(m.Argv) == 0 || m.Argv[0] == "" {
+		return nil, b.at("argv", "command needs the program and its arguments: {command: {argv: [./score.py]}}")
+	}
+	if !b.AllowExec {
+		return nil, b.Errorf("the metric %s runs a program, and programs are not run here; a starlark metric may be", m.AsName)
+	}
+	if strings.ContainsRune(m.Argv[0], '/') { // else it is looked for in PATH
+		if m.Argv[0] = b.file(m.Argv[0]); !filepath.IsAbs(m.Argv[0]) {
+			m.Argv[0] = "." + string(filepath.Separator) + m.Argv[0]
+		}
+	}
+	if m.Timeout == 0 {
+		m.Timeout = ownTimeout
+	}
+	return m, nil
+}
+
+func (m *command) Score(ctx context.Context, row datasets.Row, call *pipeline.Call) (harness.Score, error) {
+	about, err := callValue(call)
+	if err != nil {
+		return harness.Score{}, err
+	}
+	ctx, cancel := limited(ctx, m.Argv[0], m.Timeout)
+	defer cancel()
+	told := datasets.Values{"row": rowValue(row), "call": about}.Object()
+	out, err := proc.Run(ctx, m.Argv, append([]byte(told.JSON()), '\n'), maxScore)
+	if err != nil {
+		return harness.Score{}, err
+	}
+	v, err := datasets.ParseValue(out.Stdout)
+	if err != nil {
+		return harness.Score{}, fmt.Errorf("%s wrote %q, which is no score: %w", m.Argv[0], clip(string(out.Stdout)), err)
+	}
+	return scoreOf(v)
+}

@@ -1,0 +1,71 @@
+package journal
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Answer names all that happened to get one answer: of a candidate, as sites call
+// it, about a row, at one of the repeats.
+type Answer struct {
+	Candidate string `json:"candidate"`
+	Row       string `json:"row"`
+	Repeat    int    `json:"repeat"`
+}
+
+// Forget drops what the journal knows of these answers, so that they are asked
+// anew. That they are forgotten is on disk when it returns: a process that is
+// killed while it asks does not leave half of an old answer beside half of a new
+// one. It says how many entries were dropped. What tools did that may change
+// something was done, whatever becomes of the answer: it is not forgotten, and not
+// done again.
+func (j *Journal) Forget(answers ...Answer) (int, error) {
+	if len(answers) == 0 {
+		return 0, nil
+	}
+	j.mu.Lock()
+	n := j.forget(answers)
+	j.mu.Unlock()
+	if n == 0 {
+		return 0, nil
+	}
+	return n, j.keep(kept{Forget: answers})
+}
+
+// forget drops entries; the lock is held.
+func (j *Journal) forget(answers []Answer) int {
+	dropped := make(map[Answer]bool, len(answers))
+	for _, a := range answers {
+		dropped[a], j.forgotten[a] = true, true
+	}
+	n := 0
+	for site := range j.known {
+		if a, ok := answerAt(site); ok && dropped[a] && !strings.HasPrefix(site, changingTool+" ") {
+			delete(j.known, site)
+			n++
+		}
+	}
+	return n
+}
+
+// answerAt reads the answer that a site belongs to from its key: see siteKey.
+func answerAt(site string) (a Answer, ok bool) {
+	_, rest, ok := strings.Cut(site, " ")
+	if !ok {
+		return a, false
+	}
+	for _, to := range []*string{&a.Candidate, &a.Row} {
+		quoted, err := strconv.QuotedPrefix(rest)
+		if err != nil {
+			return a, false
+		}
+		if *to, err = strconv.Unquote(quoted); err != nil {
+			return a, false
+		}
+		rest = strings.TrimPrefix(rest[len(quoted):], " ")
+	}
+	number, _, _ := strings.Cut(rest, " ")
+	repeat, err := strconv.Atoi(number)
+	a.Repeat = repeat
+	return a, err == nil
+}

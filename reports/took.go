@@ -1,0 +1,257 @@
+package reports
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"evalrun/harness"
+)
+
+// causeCached is the cause of what a journal or a cache answered.
+const causeCached = "cached"
+
+// served reports whether the run asked services.
+func (r *Report) served() bool {
+	return slices.ContainsFunc(r.Measured.Sittings, func(s harness.Sitting) bool { return len(s.Models) > 0 })
+}
+
+// spending adds up what the sittings booked, by purpose, model and cause, and
+// after each purpose and model what a journal or a cache answered. A sitting that
+// was cut off booked nothing; what the next one found of it in the journal is the
+// least it took.
+func (r *Report) spending() []harness.Booking {
+	type account struct{ purpose, model, cause string }
+	sums := map[account]*harness.Spent{}
+	under := func(purpose, model, cause string) *harness.Spent {
+		a := account{purpose, model, cause}
+		if sums[a] == nil {
+			sums[a] = &harness.Spent{}
+		}
+		return sums[a]
+	}
+	for _, s := range r.Measured.Sittings {
+		for _, b := range s.Before {
+			under(b.Purpose, b.Model, b.Cause).AtLeast(b.Spent)
+		}
+		for _, b := range s.Bookings {
+			under(b.Purpose, b.Model, b.Cause).Add(b.Spent)
+		}
+	}
+	for _, e := range r.Evaluations {
+		for _, out := range e.Candidates {
+			if reused := out.Measured.Reused; reused != (harness.Spent{}) && out.Model != nil {
+				under("candidate", out.Model.Name, causeCached).Add(reused)
+			}
+		}
+	}
+	var list []harness.Booking
+	for a, s := range sums {
+		list = append(list, harness.Booking{Purpose: a.purpose, Model: a.model, Cause: a.cause, Spent: *s})
+	}
+	causes := []string{"first", "retry", "repair", causeCached}
+	slices.SortFunc(list, func(x, y harness.Booking) int {
+		return cmp.Or(cmp.Compare(x.Purpose, y.Purpose), cmp.Compare(x.Model, y.Model),
+			slices.Index(causes, x.Cause)-slices.Index(causes, y.Cause), cmp.Compare(x.Cause, y.Cause))
+	})
+	return list
+}
+
+// spendTable is the spending in words.
+type spendTable struct {
+	Caption string
+	Lines   []spendLine
+	Total   *spendLine
+}
+
+type spendLine struct{ Purpose, Cause, Model, Requests, Tokens, Money, Unknown, Doubtful string }
+
+// spendTable lays out what was spent. The total is without what a journal or a
+// cache answered.
+func (r *Report) spendTable() spendTable {
+	t := spendTable{Caption: "Requests that reached a service. A sum of which a part is not known is what it is at least."}
+	var total harness.Spent
+	cached := false
+	for _, b := range r.Measured.Spending {
+		l := spent(b.Spent)
+		l.Purpose, l.Cause, l.Model = b.Purpose, b.Cause, b.Model
+		t.Lines = append(t.Lines, l)
+		if b.Cause == causeCached {
+			cached = true
+		} else {
+			total.Add(b.Spent)
+		}
+	}
+	if t.Lines == nil {
+		return t
+	}
+	l := spent(total)
+	l.Purpose = "total"
+	if cached {
+		l.Purpose = "total, without cached"
+		t.Caption += " Cached: answered by the run's journal or a cache, at what it took when it was asked."
+	}
+	if total.Unknown > 0 {
+		t.Caption += " Unknown: answered requests of which tokens or price are not known."
+	}
+	if total.Doubtful > 0 {
+		t.Caption += " In doubt: requests that got no answer and may have been charged all the same."
+	}
+	t.Total = &l
+	return t
+}
+
+func spent(s harness.Spent) spendLine {
+	return spendLine{
+		Requests: count(s.Requests), Unknown: count(s.Unknown), Doubtful: count(s.Doubtful),
+		Tokens: least(count(s.Tokens), s.Tokens > 0, s.Uncounted+s.Doubtful), Money: least(money(s.Money), s.Money > 0, s.Unknown+s.Doubtful),
+	}
+}
+
+// least writes a sum of which so many parts are not known.
+func least(sum string, something bool, missing int64) string {
+	switch {
+	case missing == 0:
+		return sum
+	case something:
+		return "at least " + sum
+	}
+	return "unknown"
+}
+
+// took says what a run against services took as a whole.
+func (r *Report) took() []phrase {
+	list := []phrase{plain("%s.", upper(r.effort())), r.lost()}
+	if cut := r.cutOff(); cut != nil {
+		list = append(list, cut)
+	}
+	return list
+}
+
+// effort is the run in one line: calls, tokens, cost, time, retries. Cached answers
+// are among the tokens and the cost.
+func (r *Report) effort() string {
+	var calls, cached, uncounted int
+	var tokens int64
+	for _, e := range r.Evaluations {
+		for _, out := range e.Candidates {
+			calls += out.Measured.Asked
+			cached += out.Measured.Cached
+			uncounted += out.Usage.Unknown
+			for _, n := range []*int64{out.Usage.InputTokens, out.Usage.OutputTokens} {
+				if n != nil {
+					tokens += *n
+				}
+			}
+		}
+	}
+	parts := []string{plural(calls, "call")}
+	if cached > 0 {
+		parts[0] += fmt.Sprintf(" (%s from the journal or a cache)", count(cached))
+	}
+	if sum := least(count(tokens), tokens > 0, int64(uncounted)); sum == "unknown" {
+		parts = append(parts, "tokens unknown")
+	} else {
+		parts = append(parts, sum+" tokens")
+	}
+	parts = append(parts, r.costInWords())
+	var took float64
+	var retries int64
+	for _, s := range r.Measured.Sittings {
+		if s.Ended != nil {
+			took += s.Ended.Sub(s.Started).Seconds()
+		}
+		for _, m := range s.Models {
+			for _, n := range m.Retries {
+				retries += n
+			}
+		}
+	}
+	return strings.Join(append(parts, span(took), retried(retries)), ", ")
+}
+
+func retried(n int64) string {
+	if n == 1 {
+		return "1 retry"
+	}
+	return count(n) + " retries"
+}
+
+// costInWords is the cost, and why it is not known.
+func (r *Report) costInWords() string {
+	cost := r.cost()
+	if cost != "unknown" {
+		return cost
+	}
+	for _, e := range r.Evaluations {
+		for _, out := range e.Candidates {
+			if !out.Recorded && out.Price == nil {
+				return "cost unknown (no price)"
+			}
+		}
+	}
+	return "cost unknown"
+}
+
+// lost says whether limits or failures of services cost rows.
+func (r *Report) lost() phrase {
+	limited := 0
+	var p, others phrase
+	add := func(to *phrase, e *Evaluation, candidate string, n int, class string) {
+		if len(*to) > 0 {
+			to.say(", ")
+		}
+		if len(r.Evaluations) > 1 {
+			to.say("%s ", e.Name)
+		}
+		to.name(candidate)
+		to.say(" %s %s", count(n), strings.ReplaceAll(class, "_", " "))
+	}
+	for _, e := range r.Evaluations {
+		for _, out := range e.Candidates {
+			if n := out.Failures["rate_limited"]; n > 0 {
+				limited += n
+				add(&p, e, out.Name, n, "rate_limited")
+			}
+			for _, class := range []string{"server", "timeout"} {
+				if n := out.Failures[class]; n > 0 {
+					add(&others, e, out.Name, n, class)
+				}
+			}
+		}
+	}
+	var s phrase
+	switch {
+	case limited == 0:
+		s.say("No row was lost to limits")
+	case limited == 1:
+		s.say("1 row was lost to limits: ")
+	default:
+		s.say("%s rows were lost to limits: ", count(limited))
+	}
+	s = append(s, p...)
+	if len(others) > 0 {
+		s.say("; lost to failures of a service: ")
+		s = append(s, others...)
+	}
+	s.say(".")
+	return s
+}
+
+// cutOff tells of processes that ended before they could say what they took.
+func (r *Report) cutOff() phrase {
+	n := 0
+	for _, s := range r.Measured.Sittings {
+		if s.Ended == nil {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return plain("1 of %s was cut off: of what it spent, only what the run's journal has is known.", plural(len(r.Measured.Sittings), "sitting"))
+	}
+	return plain("%s of %s were cut off: of what they spent, only what the run's journal has is known.", count(n), plural(len(r.Measured.Sittings), "sitting"))
+}
