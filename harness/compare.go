@@ -50,6 +50,7 @@ type Comparison struct {
 	// are fewer than N; else it is 0.
 	Clusters int `json:"clusters,omitzero"`
 
+	Unjudged      int      `json:"unjudged,omitzero"`       // rows on which a judge gave no verdict: they are in no other number
 	BaselineOnly  int      `json:"baseline_only,omitzero"`  // rows that only the baseline finished
 	CandidateOnly int      `json:"candidate_only,omitzero"` // rows that only the candidate finished
 	Changed       []Change `json:"changed"`                 // rows whose score changed, in the baseline's order
@@ -85,10 +86,11 @@ type CompareOptions struct {
 // scoreTable holds an outcome's finished rows, and their scores by metric.
 type scoreTable struct {
 	metrics     []string
-	lower       []string // of them, those of which less is better
-	trends      []string // of them, those of judges that are not fit
-	fingerprint string   // of the plan's rows
-	field       string   // that rows are paired by; "" for their ids
+	lower       []string          // of them, those of which less is better
+	trends      []string          // of them, those of judges that are not fit
+	judges      map[string]string // by metric: which judge
+	fingerprint string            // of the plan's rows
+	field       string            // that rows are paired by; "" for their ids
 	rows        []rowKey
 	lost        []bool
 	by          [][]float64
@@ -242,6 +244,9 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 		BaselineOnly: len(p.BaselineOnly), CandidateOnly: len(p.CandidateOnly),
 	}
 	a, b := base.scores, cand.scores
+	whole := p
+	p = p.judged(metric, a, b)
+	c.Unjudged = len(whole.pairs) - len(p.pairs)
 	if c.Lower != slices.Contains(b.lower, metric) {
 		return nil, fmt.Errorf("%w: less is better of one and worse of the other: these are two metrics", ErrPlan)
 	}
@@ -251,8 +256,8 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 	}
 	clusters := map[string]bool{}
 	kept := make([]int, 0, len(p.pairs)) // positions of pairs that decide
-	lost, unscored, unjudged := 0, 0, 0
-	lacks, noVerdict := p.lacks(metric, a, b), p.unjudged(metric, a, b)
+	lost, unscored := 0, 0
+	lacks := p.lacks(metric, a, b)
 	for i, at := range p.pairs {
 		x, y := &a.rows[at[0]], &b.rows[at[1]]
 		if before[i] != after[i] {
@@ -270,8 +275,6 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 		switch {
 		case a.lost[at[0]] || b.lost[at[1]]:
 			lost++
-		case noVerdict[i]:
-			unjudged++
 		case c.Lower && lacks[i]:
 			unscored++
 		default:
@@ -289,9 +292,6 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 	if unscored > 0 {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("%d rows have no score of this metric, of which less is better, and count 0 in the means, the best there is: p and the decision are without these rows; compare the failed rows first", unscored))
 	}
-	if unjudged > 0 {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("the judge gave no verdict on an answer to %d rows, which count 0 in the means: p and the decision are without these rows", unjudged))
-	}
 	before, after = at(before, kept), at(after, kept)
 	if least := min(slices.Min(append(before, 0)), slices.Min(append(after, 0))); least < 0 && base.Failed+cand.Failed > 0 {
 		c.Warnings = append(c.Warnings, "scores of this metric can be below 0, and a failed row counts 0: to fail is then better than to answer; compare the failed rows first")
@@ -305,10 +305,14 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 		c.Added = c.Added.Turned()
 	}
 	c.P, c.Method, c.Detectable, c.Decision = c.Added.P, c.Added.PMethod, c.Added.Detectable, c.Added.Decision
-	if slices.Contains(a.trends, metric) || slices.Contains(b.trends, metric) {
+	otherJudge := a.judges[metric] != b.judges[metric]
+	if otherJudge {
+		c.Warnings = append(c.Warnings, "the two sides were judged by different judges: this compares the judges as well")
+	}
+	if otherJudge || slices.Contains(a.trends, metric) || slices.Contains(b.trends, metric) {
 		c.TrendOnly, c.Decision = true, TrendOnly
 	}
-	if p.differ(base, cand) {
+	if whole.differ(base, cand) {
 		c.Warnings = append(c.Warnings, "the rows have the same ids, and their inputs, labels or context differ: this compares different questions")
 	}
 	if n := c.BaselineOnly + c.CandidateOnly; n > 0 {
@@ -357,14 +361,15 @@ func (p *Pairing) lacks(metric string, a, b *scoreTable) []bool {
 	return lacks
 }
 
-// unjudged says of which pairs an answer has no score because its judge gave none.
-func (p *Pairing) unjudged(metric string, a, b *scoreTable) []bool {
+// judged is the pairing without the rows on whose answers a judge gave no verdict.
+func (p *Pairing) judged(metric string, a, b *scoreTable) *Pairing {
 	x, y := a.unjudged[slices.Index(a.metrics, metric)], b.unjudged[slices.Index(b.metrics, metric)]
-	unjudged := make([]bool, len(p.pairs))
-	for i, at := range p.pairs {
-		unjudged[i] = x != nil && x[at[0]] || y != nil && y[at[1]]
+	if !slices.Contains(x, true) && !slices.Contains(y, true) {
+		return p
 	}
-	return unjudged
+	q := *p
+	q.pairs = slices.DeleteFunc(slices.Clone(p.pairs), func(at [2]int) bool { return x != nil && x[at[0]] || y != nil && y[at[1]] })
+	return &q
 }
 
 // lost bounds what the lost answers could have done.

@@ -183,7 +183,7 @@ type worker struct {
 
 func (c *Checked) worker(o Options) *worker {
 	w := &worker{Checked: c, tags: tags(o), judgeTags: tags(o), progress: o.Progress, record: o.record}
-	w.judgeTags["kind"] = datasets.Text("judge")
+	w.judgeTags["kind"] = datasets.Text(judgePurpose)
 	if c.pairwise() {
 		w.pairs = &pairs{}
 	}

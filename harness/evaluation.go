@@ -92,10 +92,12 @@ type CandidateFacts struct {
 }
 
 // Summary is a metric over the finished rows. The answers to a row are averaged
-// first; one without a score counts 0.
+// first; one without a score counts 0. Rows on which the metric's judge gave no
+// verdict say nothing of a candidate: they are left out of the interval.
 type Summary struct {
 	stats.Interval
-	Failed int `json:"failed"` // rows with an answer that has no score of this metric
+	Failed    int `json:"failed"`              // rows with an answer that has no score of this metric
+	NoVerdict int `json:"no_verdict,omitzero"` // of them, those left out
 }
 
 // Usage is what a candidate's answers took, cached ones included. A sum is of

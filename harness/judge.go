@@ -38,6 +38,7 @@ type JudgeFacts struct {
 	Verdicts       []string    `json:"verdicts"`           // the menu
 	Right          []string    `json:"right,omitempty"`    // of them, those that say what a person's "right" does; pointwise
 	Calibrate      bool        `json:"calibrate,omitzero"` // it judges the rated answers too
+	Repeats        int         `json:"repeats"`            // how often it looks at each answer
 	MinAgreement   float64     `json:"min_agreement"`      // the kappa from which its scores may decide
 }
 
@@ -45,6 +46,14 @@ type JudgeFacts struct {
 const (
 	JudgePointwise = "pointwise" // an answer by itself
 	JudgePairwise  = "pairwise"  // against the baseline's answer to the same row, in both orders
+)
+
+// What a pairwise judge's verdicts say of the answer: it is better than the
+// baseline's, worse, or neither.
+const (
+	VerdictBetter = "better"
+	VerdictWorse  = "worse"
+	VerdictTie    = "tie"
 )
 
 // Judging is an answer before a judge.
@@ -110,7 +119,7 @@ func (p *Plan) judgeFacts() []JudgeFacts {
 	for _, m := range p.Metrics {
 		if j, ok := m.(Judge); ok {
 			f := j.JudgeFacts()
-			f.Metric = m.Name()
+			f.Metric, f.Repeats = m.Name(), max(1, f.Repeats)
 			facts = append(facts, f)
 		}
 	}
@@ -140,6 +149,35 @@ func (c *Checked) checkJudges() error {
 		}
 	}
 	return nil
+}
+
+// JudgeCalls is how many calls a judge makes at most.
+type JudgeCalls struct {
+	JudgeFacts
+	Calls int
+}
+
+// JudgeCalls says of each judge of the plan how many calls it makes at most: fewer
+// when answers fail, and of a pairwise one, when they equal the baseline's.
+func (c *Checked) JudgeCalls() []JudgeCalls {
+	rows, candidates, rated := c.plan.Rows.Len(), len(c.plan.Candidates), 1
+	for i := range c.plan.Candidates {
+		if cand := &c.plan.Candidates[i]; cand.Recorded && cand.Outputs == nil {
+			rated = 0 // its answers are the rated ones
+		}
+	}
+	var list []JudgeCalls
+	for _, f := range c.plan.judgeFacts() {
+		n := rows * c.plan.repeats() * candidates
+		switch {
+		case f.Mode == JudgePairwise:
+			n = 2 * rows * c.plan.repeats() * (candidates - 1)
+		case f.Calibrate:
+			n += rated * rows
+		}
+		list = append(list, JudgeCalls{f, n * f.Repeats})
+	}
+	return list
 }
 
 // pairwise reports whether some judge looks at the baseline's answers.
@@ -212,14 +250,22 @@ func (w *worker) judgeSite(r *Result, m Judge, p *pipeline.Program, inputs datas
 		"judge": of, "program": datasets.Text(p.Definition().Hash()), "version": datasets.Text(p.Version()), "inputs": inputs.Object(),
 	}
 	path := []string{m.Name(), strings.TrimPrefix(all.Object().Hash(), "sha256:")[:16], strconv.Itoa(draw)}
-	site := pipeline.Site{Candidate: w.plan.title(&Candidate{Name: r.Candidate}), Row: r.Row, Repeat: r.Repeat, Purpose: "judge"}
+	site := pipeline.Site{Candidate: w.plan.title(&Candidate{Name: r.Candidate}), Row: r.Row, Repeat: r.Repeat, Purpose: judgePurpose}
 	if rated {
-		site.Candidate = w.plan.title(&Candidate{Name: "recorded"})
+		site.Candidate = w.plan.ratedTitle()
 		path = append([]string{"rated"}, path...)
 	}
 	site.Path = strings.Join(path, "/")
 	return site, nil
 }
+
+// judgePurpose is the purpose of requests that judges make.
+const judgePurpose = "judge"
+
+// ratedName is the name under which judges ask about rated answers: no candidate's.
+const ratedName = "(recorded)"
+
+func (p *Plan) ratedTitle() string { return titleOf(p.Name, ratedName) }
 
 // calibrates reports whether a task has the judges look at the row's rated answer:
 // that of the recorded lane, whose answer it is, or else the first one of the row.

@@ -118,6 +118,10 @@ func TestJudgeWithoutVerdict(t *testing.T) {
 	if out.Failures[ClassJudge] != 2 || out.Failed != 2 || out.Metrics["match"].Failed != 0 || out.Metrics["good"].Failed != 2 {
 		t.Errorf("%d failed (%v); by match %d, by good %d", out.Failed, out.Failures, out.Metrics["match"].Failed, out.Metrics["good"].Failed)
 	}
+	// A missing verdict is no 0: 3 of 4 are right.
+	if m := out.Metrics["good"]; m.N != 4 || m.NoVerdict != 2 || m.Mean.String() != "0.75" {
+		t.Errorf("the mean is %v over %d rows, %d left out", m.Mean, m.N, m.NoVerdict)
+	}
 	j := e.Judge("good")
 	if j.NoVerdict["refused"] != 2 || j.NoVerdict["unreadable"] != 2 {
 		t.Errorf("no verdict: %v", j.NoVerdict)
@@ -125,8 +129,8 @@ func TestJudgeWithoutVerdict(t *testing.T) {
 	// Rows without a verdict are in no decision; for the other metric they are.
 	for _, c := range e.Comparisons {
 		want := map[string]int{"match": 6, "good": 4}[c.Metric]
-		if c.Added.Units != want || c.N != 6 {
-			t.Errorf("%s: decided on %d of %d rows, want %d of 6", c.Metric, c.Added.Units, c.N, want)
+		if c.Added.Units != want || c.N != want || c.Unjudged != 6-want {
+			t.Errorf("%s: decided on %d of %d rows (%d without a verdict), want %d", c.Metric, c.Added.Units, c.N, c.Unjudged, want)
 		}
 		if c.TrendOnly != (c.Metric == "good") || c.TrendOnly != (c.Decision == TrendOnly) || c.Added.Decision == TrendOnly {
 			t.Errorf("%s: %+v", c.Metric, c)
@@ -328,6 +332,74 @@ func TestJudgeInRun(t *testing.T) {
 	}
 }
 
+// Verdicts that did not come are asked for again, and nothing else is.
+func TestRetryJudge(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "runs")
+	var cands, asked atomic.Int64
+	word := "perhaps"
+	carry := func(classes ...string) (int, *Evaluation) {
+		t.Helper()
+		m := saysOf(&asked, func(text string) (string, error) {
+			if strings.Contains(text, "a1") {
+				return word, nil
+			}
+			return "right", nil
+		})
+		old := says(func(s pipeline.Site) string { cands.Add(1); return right(s) })
+		run, err := StartRun(root, RunInfo{Name: "judged", Started: started}, mustCheck(t, Plan{
+			Rows: ratedQuiz(4), Candidates: []Candidate{candidate(t, "old", old)}, Metrics: []Metric{newTestJudge(t, m, JudgeFacts{Calibrate: true})},
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		if classes != nil {
+			if n, err = run.RetryFailed(classes...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		evals, err := run.Evaluate(t.Context(), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n, evals[0]
+	}
+	_, e := carry()
+	if e.Outcome("old").Failures[ClassJudge] != 1 || e.Judge("good").Missing != 1 {
+		t.Fatalf("%v, %d missing", e.Outcome("old").Failures, e.Judge("good").Missing)
+	}
+	word = "wrong"
+	if n, _ := carry("refused"); n != 0 || asked.Load() != 8 {
+		t.Errorf("another class: %d, %d requests", n, asked.Load())
+	}
+	n, e := carry(ClassJudge)
+	if n != 2 || cands.Load() != 4 || asked.Load() != 10 || e.Outcome("old").Failed != 0 || e.Judge("good").Missing != 0 {
+		t.Errorf("%d asked anew; %d and %d requests; %d failed", n, cands.Load(), asked.Load(), e.Outcome("old").Failed)
+	}
+}
+
+func TestJudgeCalls(t *testing.T) {
+	m := says(right)
+	asked := []Candidate{candidate(t, "old", m), candidate(t, "new", m)}
+	recorded := append([]Candidate{{Name: "rated", Recorded: true, Program: program(t, answerProgram)}}, asked...)
+	for _, c := range []struct {
+		facts      JudgeFacts
+		candidates []Candidate
+		want       int
+	}{
+		{JudgeFacts{}, asked, 20},
+		{JudgeFacts{Repeats: 3}, asked, 60},
+		{JudgeFacts{Calibrate: true}, asked, 25},
+		{JudgeFacts{Calibrate: true}, recorded, 30},
+		{JudgeFacts{Mode: JudgePairwise}, asked, 20},
+	} {
+		checked := mustCheck(t, Plan{Rows: quiz(5), Candidates: c.candidates, Repeats: 2, Metrics: []Metric{newTestJudge(t, m, c.facts)}})
+		if got := checked.JudgeCalls()[0].Calls; got != c.want {
+			t.Errorf("%+v of %d: %d calls, want %d", c.facts, len(c.candidates), got, c.want)
+		}
+	}
+}
+
 func TestJudgeIsRefused(t *testing.T) {
 	j := newTestJudge(t, says(right), JudgeFacts{Mode: JudgePairwise, Calibrate: true})
 	plan := Plan{Rows: quiz(1), Candidates: []Candidate{candidate(t, "old", says(right))}, Metrics: []Metric{j}}
@@ -337,6 +409,38 @@ func TestJudgeIsRefused(t *testing.T) {
 	j.caller.LM.Model = nil
 	_, err = Check(plan)
 	wantError(t, err, ErrPlan, "the judge good has no model")
+}
+
+// Scores of two judges under one name are no one metric.
+func TestJudgesOfTwoRuns(t *testing.T) {
+	m := saysOf(new(atomic.Int64), func(text string) (string, error) {
+		if strings.Contains(text, "wrong") {
+			return "wrong", nil
+		}
+		return "right", nil
+	})
+	rows := ratedQuiz(12, 0, 1)
+	for _, i := range []int{0, 1} {
+		rows[i].Recorded = datasets.Values{"result": datasets.Text("wrong")}
+	}
+	outcome := func(model string, answer func(pipeline.Site) string) *Outcome {
+		e := mustEvaluate(t, Plan{
+			Rows: rows, Candidates: []Candidate{candidate(t, "old", says(answer))},
+			Metrics: []Metric{newTestJudge(t, m, JudgeFacts{Calibrate: true, MinAgreement: 0.6, Model: ModelRef{Name: model}})},
+		}, Options{})
+		return e.Outcome("old")
+	}
+	wrong := func(pipeline.Site) string { return "wrong" }
+	base := outcome("critic", right)
+	for model, trend := range map[string]bool{"critic": false, "another": true} {
+		c, err := Compare(base, outcome(model, wrong), CompareOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c[0].TrendOnly != trend || (c[0].Decision == "worse") == trend {
+			t.Errorf("%s: %s, %v", model, c[0].Decision, c[0].Warnings)
+		}
+	}
 }
 
 // What was answered and could not be kept ends the run, also when a judge asked.

@@ -3,6 +3,7 @@ package harness
 import (
 	"slices"
 
+	"evalrun/datasets"
 	"evalrun/harness/stats"
 )
 
@@ -26,6 +27,8 @@ type JudgeReport struct {
 	Fit bool `json:"fit"`
 
 	NoVerdict map[string]int      `json:"no_verdict,omitempty"` // answers of candidates that it gave no verdict on, by reason
+	Pairs     int                 `json:"pairs,omitzero"`       // answers that a pairwise judge compared with another one
+	Ties      int                 `json:"ties,omitzero"`        // of them, those that were no better and no worse
 	Position  *stats.PositionBias `json:"position,omitzero"`    // of a pairwise judge: whether the order decided
 	Usage     Usage               `json:"usage"`                // what all its calls took, those of calibration included
 	Requests  int                 `json:"requests"`             // that its model answered
@@ -39,6 +42,8 @@ type judged struct {
 	table   map[string]*[2]int // by verdict: people's right and wrong
 	none    map[string]int
 	orders  stats.Orders
+	pairs   int
+	ties    int
 	usage   Usage
 	asked   int
 }
@@ -62,6 +67,10 @@ func (j *judged) add(k *Judged) {
 	}
 	if k.Missing != "" {
 		countIn(&j.none, k.Missing)
+	}
+	if k.Verdict != "" && k.Orders != (stats.Orders{}) {
+		j.pairs++
+		j.ties += one(k.Verdict == VerdictTie)
 	}
 	j.orders.Same += k.Orders.Same
 	j.orders.First += k.Orders.First
@@ -89,7 +98,7 @@ func (j *judged) report(o stats.Options) (JudgeReport, error) {
 	r := JudgeReport{JudgeFacts: j.facts, N: j.n, Missing: j.missing, NoVerdict: j.none, Usage: j.usage, Requests: j.asked}
 	if j.facts.Mode == JudgePairwise {
 		bias, err := j.orders.Bias(o)
-		r.Position = &bias
+		r.Position, r.Pairs, r.Ties = &bias, j.pairs, j.ties
 		return r, err
 	}
 	if !j.facts.Calibrate {
@@ -132,6 +141,28 @@ func (e *Evaluation) Judge(metric string) *JudgeReport {
 		}
 	}
 	return nil
+}
+
+// version says in one text which judge this is: scores of two are two metrics.
+func (f *JudgeFacts) version() string {
+	v, err := datasets.ValueOf(struct {
+		Mode, Program string
+		Model         ModelRef
+		Plugins       []PluginRef
+	}{f.Mode, f.ProgramVersion, f.Model, f.Plugins})
+	if err != nil { // texts and JSON values have a JSON form
+		panic("harness: a judge has no JSON form: " + err.Error())
+	}
+	return v.Canonical()
+}
+
+// judgeVersions are those of the judges, by metric.
+func (e *Evaluation) judgeVersions() map[string]string {
+	versions := map[string]string{}
+	for i := range e.Judges {
+		versions[e.Judges[i].Metric] = e.Judges[i].version()
+	}
+	return versions
 }
 
 // trends are the metrics whose judges are not fit.

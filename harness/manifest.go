@@ -2,8 +2,10 @@ package harness
 
 import (
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +29,7 @@ type Manifest struct {
 	Identity    string               `json:"identity"` // hash of the question: see [Identity]
 	Name        string               `json:"name"`
 	Started     time.Time            `json:"started"`
+	Fresh       bool                 `json:"fresh,omitzero"`      // started over: it takes no answers from other runs
 	Spec        string               `json:"spec,omitempty"`      // hash of the spec file
 	SpecFile    string               `json:"spec_file,omitempty"` // where it was
 	Records     []string             `json:"records,omitempty"`   // the stores that rows came from; what a call's record says it saw is in there
@@ -109,13 +112,18 @@ type candidateQuestion struct {
 	Plugins  []PluginRef `json:"plugins"`
 }
 
+// asked is the candidate's part of the question.
+func (c *CandidateFacts) asked() candidateQuestion {
+	return candidateQuestion{c.Name, c.ProgramVersion, c.Definition, c.Recorded, c.Outputs, c.Model, c.Plugins}
+}
+
 // identity hashes the manifest's question.
 func (m *Manifest) identity() (string, error) {
 	q := question{Seed: m.Seed, Tools: m.Tools}
 	for _, e := range m.Evaluations {
 		eq := evaluationQuestion{Name: e.Name, Rows: e.Rows.Fingerprint, Repeats: e.Repeats}
 		for _, c := range e.Candidates {
-			eq.Candidates = append(eq.Candidates, candidateQuestion{c.Name, c.ProgramVersion, c.Definition, c.Recorded, c.Outputs, c.Model, c.Plugins})
+			eq.Candidates = append(eq.Candidates, c.asked())
 		}
 		q.Evaluations = append(q.Evaluations, eq)
 	}
@@ -150,6 +158,27 @@ func (m *Manifest) suffix() string {
 	}
 	hash := strings.TrimPrefix(m.Identity, "sha256:")
 	return "_" + name + "_" + hash[:8]
+}
+
+// newest yields the manifests of the runs under a folder whose names end so, the
+// newest run first: names begin with the time. What is no run's folder is passed
+// over.
+func newest(root, suffix string) iter.Seq[*Manifest] {
+	return func(yield func(*Manifest) bool) {
+		entries, err := os.ReadDir(root)
+		if err != nil {
+			return // there is no root yet, or whoever writes into it will say what is wrong with it
+		}
+		for _, e := range slices.Backward(entries) {
+			if !strings.HasSuffix(e.Name(), suffix) {
+				continue
+			}
+			m, err := readManifest(filepath.Join(root, e.Name()))
+			if err == nil && m.ID == e.Name() && !yield(m) {
+				return
+			}
+		}
+	}
 }
 
 const manifestFile = "manifest.json"

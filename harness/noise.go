@@ -55,11 +55,12 @@ func (e *Evaluation) isNoise(c *Comparison) bool {
 
 // decisive are a metric's scores of both sides of each pair that decides.
 func (p *Pairing) decisive(metric string, a, b *scoreTable) (before, after []float64) {
+	p = p.judged(metric, a, b)
 	before, after = p.scores(metric, a, b)
-	lower, lacks, noVerdict := slices.Contains(a.lower, metric), p.lacks(metric, a, b), p.unjudged(metric, a, b)
+	lower, lacks := slices.Contains(a.lower, metric), p.lacks(metric, a, b)
 	var kept []int
 	for i, at := range p.pairs {
-		if !a.lost[at[0]] && !b.lost[at[1]] && !noVerdict[i] && !(lower && lacks[i]) {
+		if !a.lost[at[0]] && !b.lost[at[1]] && !(lower && lacks[i]) {
 			kept = append(kept, i)
 		}
 	}

@@ -159,14 +159,16 @@ func (p *Plan) where() string {
 
 // title names the candidate where results are kept and calls are made: by its
 // name in the run, since evaluations of one run may ask the same rows.
-func (p *Plan) title(c *Candidate) string {
-	if p.Name == "" {
-		return c.Name
+func (p *Plan) title(c *Candidate) string { return titleOf(p.Name, c.Name) }
+
+func titleOf(evaluation, candidate string) string {
+	if evaluation == "" {
+		return candidate
 	}
-	if strings.Contains(p.Name, "/") {
-		return strconv.Quote(p.Name) + "/" + c.Name // no other evaluation and candidate come to the same
+	if strings.Contains(evaluation, "/") {
+		return strconv.Quote(evaluation) + "/" + candidate // no other evaluation and candidate come to the same
 	}
-	return p.Name + "/" + c.Name
+	return evaluation + "/" + candidate
 }
 
 // rowCounts is the intake, completed.

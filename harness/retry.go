@@ -31,7 +31,9 @@ func (r *Run) RetryFailed(classes ...string) (int, error) {
 		return 0, nil // nothing is kept: everything is asked anyway
 	}
 	titles := map[[2]string]string{} // of a candidate of an evaluation, where it asks
+	rated := map[string]string{}     // of an evaluation, where judges ask about rated answers
 	for _, c := range r.plans {
+		rated[c.plan.Name] = c.plan.ratedTitle()
 		for i := range c.plan.Candidates {
 			cand := &c.plan.Candidates[i]
 			titles[[2]string{c.plan.Name, cand.Name}] = c.plan.title(cand)
@@ -46,8 +48,17 @@ func (r *Run) RetryFailed(classes ...string) (int, error) {
 			return 0, err
 		}
 		title, known := titles[[2]string{res.Evaluation, res.Candidate}]
-		if known && res.Failed != nil && res.Call != "" && (slices.Contains(classes, RetryAll) || slices.Contains(classes, res.Failed.Class)) {
+		wanted := func(class string) bool { return slices.Contains(classes, RetryAll) || slices.Contains(classes, class) }
+		switch f := res.Failed; {
+		case !known:
+			continue
+		case f != nil && f.Class == ClassJudge && wanted(ClassJudge): // the answer stands
+			again = append(again, journal.Answer{Candidate: title, Row: res.Row, Repeat: res.Repeat, Purpose: judgePurpose})
+		case f != nil && res.Call != "" && wanted(f.Class):
 			again = append(again, journal.Answer{Candidate: title, Row: res.Row, Repeat: res.Repeat})
+		}
+		if wanted(ClassJudge) && slices.ContainsFunc(res.Judged, func(k Judged) bool { return k.Rated && k.Missing != "" }) {
+			again = append(again, journal.Answer{Candidate: rated[res.Evaluation], Row: res.Row, Purpose: judgePurpose})
 		}
 	}
 	if len(again) == 0 {

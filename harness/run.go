@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -37,10 +36,15 @@ type Run struct {
 	Manifest Manifest
 	Again    bool // the folder was there: the run goes on, or is scored again
 
+	// Before is the newest run of the same name, as it was; when the run goes on,
+	// that is this one. nil when there is none.
+	Before *Manifest
+
 	// InDoubt is how many requests earlier processes of the run had sent, and were
 	// killed before they knew what became of them. Evaluate finds out.
 	InDoubt int
 
+	root    string       // the folder of runs
 	lock    *flock.Flock // held until the run is carried out
 	plans   []*Checked   // nil when the run was opened to be read
 	process datasets.Value
@@ -66,8 +70,47 @@ type RunInfo struct {
 // that asks the same question, it is that run again: what its journal knows is
 // not asked again, and what else changed, such as a metric, is computed anew.
 func StartRun(root string, info RunInfo, plans ...*Checked) (*Run, error) {
-	r := &Run{plans: plans, process: info.Process, Manifest: Manifest{
-		Schema: manifestSchema, Name: info.Name, Started: info.Started.UTC(), Spec: info.Spec, SpecFile: info.SpecFile, Records: info.Records,
+	r, err := newRun(root, info, plans)
+	if err != nil {
+		return nil, err
+	}
+	m := &r.Manifest
+	if !info.Fresh && r.takeUp() {
+		if err := r.acquire(); err != nil {
+			return nil, err
+		}
+		return r, m.write(r.Dir)
+	}
+	for had := range newest(root, "") {
+		if had.Name == m.Name {
+			r.Before = had
+			break
+		}
+	}
+	m.ID = m.folder()
+	r.Dir = filepath.Join(root, m.ID)
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(r.Dir, 0o700); errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("%s is there already: the same run was started in the same second", r.Dir)
+	} else if err != nil {
+		return nil, err
+	}
+	err = r.acquire()
+	if err == nil {
+		err = m.write(r.Dir)
+	}
+	if err != nil { // nothing is in it yet, and nobody could make use of it
+		return nil, errors.Join(err, r.Close(), os.RemoveAll(r.Dir))
+	}
+	return r, nil
+}
+
+// newRun is a run that has no folder yet.
+func newRun(root string, info RunInfo, plans []*Checked) (*Run, error) {
+	r := &Run{root: root, plans: plans, process: info.Process, Manifest: Manifest{
+		Schema: manifestSchema, Name: info.Name, Started: info.Started.UTC(), Fresh: info.Fresh, Spec: info.Spec, SpecFile: info.SpecFile, Records: info.Records,
 		Seed: info.Seed, Tools: info.Tools, Versions: info.Versions, Host: info.Host,
 	}}
 	m := &r.Manifest
@@ -86,29 +129,8 @@ func StartRun(root string, info RunInfo, plans ...*Checked) (*Run, error) {
 		m.Evaluations = append(m.Evaluations, c.manifest())
 	}
 	var err error
-	if m.Identity, err = m.identity(); err != nil {
-		return nil, err
-	}
-	if !info.Fresh && r.takeUp(root) {
-		if err := r.acquire(); err != nil {
-			return nil, err
-		}
-		return r, m.write(r.Dir)
-	}
-	m.ID = m.folder()
-	r.Dir = filepath.Join(root, m.ID)
-	if err := os.MkdirAll(root, 0o755); err != nil {
-		return nil, err
-	}
-	if err := os.Mkdir(r.Dir, 0o700); errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("%s is there already: the same run was started in the same second", r.Dir)
-	} else if err != nil {
-		return nil, err
-	}
-	if err := r.acquire(); err != nil {
-		return nil, err
-	}
-	return r, m.write(r.Dir)
+	m.Identity, err = m.identity()
+	return r, err
 }
 
 // acquire locks the run's folder: two processes that carry out one run would ask
@@ -135,23 +157,13 @@ func (r *Run) Close() error {
 
 // takeUp looks for the newest run under root that asks the same question, and
 // makes this run that one.
-func (r *Run) takeUp(root string) bool {
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		return false // there is no root yet, or making the run will say what is wrong with it
-	}
-	for _, e := range slices.Backward(entries) {
-		if !strings.HasSuffix(e.Name(), r.Manifest.suffix()) {
-			continue
+func (r *Run) takeUp() bool {
+	for had := range newest(r.root, r.Manifest.suffix()) {
+		if had.Identity == r.Manifest.Identity && had.Name == r.Manifest.Name {
+			r.Dir, r.Again, r.Before = filepath.Join(r.root, had.ID), true, had
+			r.Manifest.ID, r.Manifest.Started, r.Manifest.Fresh = had.ID, had.Started, had.Fresh
+			return true
 		}
-		dir := filepath.Join(root, e.Name())
-		had, err := readManifest(dir)
-		if err != nil || had.Identity != r.Manifest.Identity || had.Name != r.Manifest.Name || had.ID != e.Name() {
-			continue
-		}
-		r.Dir, r.Again = dir, true
-		r.Manifest.ID, r.Manifest.Started = had.ID, had.Started
-		return true
 	}
 	return false
 }
@@ -241,6 +253,7 @@ func (r *Run) openJournal(o Options) (*journal.Journal, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.takeFrom(j)
 	for i, c := range r.plans {
 		checked := *c
 		checked.plan.Candidates = slices.Clone(c.plan.Candidates)

@@ -284,7 +284,7 @@ func (t *tally) finish() (*Evaluation, error) {
 func (t *tally) finishLane(l *lane) error {
 	out, k := l.out, len(t.eval.Metrics)
 	out.scores = &scoreTable{
-		metrics: t.eval.Metrics, lower: t.eval.Lower, trends: t.eval.trends(), fingerprint: t.eval.Rows.Fingerprint, field: t.eval.Rows.Pair,
+		metrics: t.eval.Metrics, lower: t.eval.Lower, trends: t.eval.trends(), judges: t.eval.judgeVersions(), fingerprint: t.eval.Rows.Fingerprint, field: t.eval.Rows.Pair,
 		by: make([][]float64, k), lacks: make([][]bool, k), unjudged: make([][]bool, k),
 	}
 	lacking := make([]int, k)
@@ -314,11 +314,12 @@ func (t *tally) finishLane(l *lane) error {
 	out.Unfinished = t.eval.Rows.Asked - out.N
 	out.Metrics = map[string]Summary{}
 	for j, name := range t.eval.Metrics {
-		interval, err := stats.Range(out.scores.by[j])
+		scores := out.scores.withVerdict(j)
+		interval, err := stats.Range(scores)
 		if err != nil {
 			return fmt.Errorf("candidate %s, metric %s: %w", out.Name, name, err)
 		}
-		out.Metrics[name] = Summary{interval, lacking[j]}
+		out.Metrics[name] = Summary{interval, lacking[j], out.N - len(scores)}
 	}
 	out.Classification = classifications(t.eval.Metrics, l.classes)
 	out.Usage, out.PluginUse, out.Tools, out.ToolErrors = l.usage, l.plugins, l.tools, l.toolErrors()
@@ -327,6 +328,20 @@ func (t *tally) finishLane(l *lane) error {
 		out.Measured.Latency = latency(OfWire, l.wire)
 	}
 	return nil
+}
+
+// withVerdict are a metric's scores of the rows on which no judge failed.
+func (s *scoreTable) withVerdict(metric int) []float64 {
+	if !slices.Contains(s.unjudged[metric], true) {
+		return s.by[metric]
+	}
+	var scores []float64
+	for i, score := range s.by[metric] {
+		if !s.unjudged[metric][i] {
+			scores = append(scores, score)
+		}
+	}
+	return scores
 }
 
 func (t *tally) ledger() Ledger {
@@ -394,7 +409,7 @@ func (t *tally) anyEvaluated() bool {
 			return true
 		}
 		for _, m := range l.out.Metrics {
-			if m.N > m.Failed { // another metric gave no number
+			if m.N > m.Failed-m.NoVerdict { // another metric gave no number
 				return true
 			}
 		}

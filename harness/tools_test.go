@@ -99,6 +99,49 @@ func TestToolsOnReplay(t *testing.T) {
 	}
 }
 
+// Tools whose results are errors are counted, of all their calls, and warned of: in
+// the run, in one that goes on, and in what is read back.
+func TestToolErrors(t *testing.T) {
+	var asked, ran atomic.Int64
+	plan := func() *Checked {
+		cand := Candidate{Name: "a", Program: program(t, toolProgram), Caller: caller(shopper(&asked))}
+		cand.Caller.Tools = toolbox{"buy": pipeline.ToolFunc(func(_ context.Context, in pipeline.Invocation, _ datasets.Value) (string, error) {
+			if ran.Add(1); in.Site().Invocation == 0 {
+				return "", fmt.Errorf("sold out")
+			}
+			return "then", nil
+		})}
+		cand.Tools.Live = []string{"buy"}
+		return mustCheck(t, Plan{Rows: shop(`buy 2 {"n":1}`, `look 1 {"n":1}`, `buy 1 {"n":7}`), Metrics: []Metric{match{}}, Candidates: []Candidate{cand}})
+	}
+	root, info := t.TempDir(), RunInfo{Name: "x", Started: started}
+	for range 2 {
+		r, err := StartRun(root, info, plan())
+		if err != nil {
+			t.Fatal(err)
+		}
+		evals, err := r.Evaluate(t.Context(), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := r.Evaluations()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range []*Evaluation{evals[0], again[0]} {
+			if want := map[string]ToolErrors{"buy": {Errors: 2, Calls: 3}}; !maps.Equal(e.Candidates[0].ToolErrors, want) {
+				t.Errorf("tools failed %v, want %v", e.Candidates[0].ToolErrors, want)
+			}
+			if want := "the tool buy failed in 2 of 3 calls of a"; !slices.Contains(e.Warnings, want) {
+				t.Errorf("warnings are %q, want %q", e.Warnings, want)
+			}
+		}
+		if ran.Load() != 3 {
+			t.Errorf("tools ran %d times, want 3", ran.Load())
+		}
+	}
+}
+
 // A tool that runs runs once for a place in the run, whatever the model: a run
 // that goes on has its results.
 func TestLiveToolsGoOn(t *testing.T) {

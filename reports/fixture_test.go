@@ -118,6 +118,7 @@ func (s *stage) play(t testing.TB) (*harness.Evaluation, []harness.Result, map[s
 		for _, p := range l.Plugins {
 			out.Kept++
 			out.Tools = map[string]int{"exact": 1200, "canonical": 3, "stub": 2, "live": 1, "never_recorded": 4}
+			out.ToolErrors = map[string]harness.ToolErrors{"search": {Errors: 1, Calls: 7}}
 			out.PluginUse = append(out.PluginUse, harness.PluginUse{Plugin: p.Name, Version: p.Version, Hook: "before_call", Changed: s.rows, Instruction: 1, Blocked: 2, Failed: 1})
 		}
 		for m, name := range s.metrics {
@@ -553,5 +554,6 @@ func fixtures(t testing.TB) map[string]*Report {
 		"across":  across(),
 		"served":  reportOf(t, "served", facts, servedSittings(), servedStage()),
 		"lanes":   report(t, "lanes", facts, lanesStage(t)),
+		"judges":  report(t, "judges", facts, judgesStage(t)),
 	}
 }

@@ -45,6 +45,9 @@ func (e *Evaluation) judgeWords(j *harness.JudgeReport) phrase {
 		if position := positionWords(j.Position); position != "" {
 			p.say(": %s", position)
 		}
+		if j.Pairs > 0 {
+			p.say("; %s of %s are ties in all", count(j.Ties), plural(j.Pairs, "answer"))
+		}
 		p.say(". People rated single answers, so it is compared with none: trend only.")
 	case !j.Calibrate:
 		p.say(" was not compared with people: trend only.")
@@ -135,7 +138,7 @@ func positionWords(b *stats.PositionBias) string {
 		p := probability(b.P)
 		text += fmt.Sprintf(", %s for whichever came first and %s for the second (p %s)", count(b.First), count(b.Second), p)
 	}
-	return text + "; those are ties"
+	return text
 }
 
 // trend says why the comparison by a judge decides nothing.

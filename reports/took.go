@@ -9,7 +9,7 @@ import (
 	"evalrun/harness"
 )
 
-// causeCached is the cause of what a journal or a cache answered.
+// causeCached is the cause of what a cache or another run answered.
 const causeCached = "cached"
 
 // served reports whether the run asked services.
@@ -18,7 +18,7 @@ func (r *Report) served() bool {
 }
 
 // spending adds up what the sittings booked, by purpose, model and cause, and
-// after each purpose and model what a journal or a cache answered. A sitting that
+// after each purpose and model what a cache or another run answered. A sitting that
 // was cut off booked nothing; what the next one found of it in the journal is the
 // least it took.
 func (r *Report) spending() []harness.Booking {
@@ -67,8 +67,8 @@ type spendTable struct {
 
 type spendLine struct{ Purpose, Cause, Model, Requests, Tokens, Money, Unknown, Doubtful string }
 
-// spendTable lays out what was spent. The total is without what a journal or a
-// cache answered.
+// spendTable lays out what was spent. The total is without what a cache or
+// another run answered.
 func (r *Report) spendTable() spendTable {
 	t := spendTable{Caption: "Requests that reached a service. A sum of which a part is not known is what it is at least."}
 	var total harness.Spent
@@ -90,7 +90,7 @@ func (r *Report) spendTable() spendTable {
 	l.Purpose = "total"
 	if cached {
 		l.Purpose = "total, without cached"
-		t.Caption += " Cached: answered by the run's journal or a cache, at what it took when it was asked."
+		t.Caption += " Cached: answered by a cache or another run, at what it took when it was asked."
 	}
 	if total.Unknown > 0 {
 		t.Caption += " Unknown: answered requests of which tokens or price are not known."
@@ -148,7 +148,7 @@ func (r *Report) effort() string {
 	}
 	parts := []string{plural(calls, "call")}
 	if cached > 0 {
-		parts[0] += fmt.Sprintf(" (%s from the journal or a cache)", count(cached))
+		parts[0] += fmt.Sprintf(" (%s from a cache or another run)", count(cached))
 	}
 	if sum := least(count(tokens), tokens > 0, int64(uncounted)); sum == "unknown" {
 		parts = append(parts, "tokens unknown")

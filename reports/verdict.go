@@ -155,9 +155,9 @@ func (e *Evaluation) shortfall(p *phrase, c *harness.Comparison, s scale) {
 	var failed []*harness.Outcome
 	n := 0
 	for _, name := range []string{c.Candidate, c.Baseline} {
-		if out := e.Outcome(name); out != nil && out.Metrics[c.Metric].Failed > 0 {
+		if out := e.Outcome(name); out != nil && countedZero(out, c.Metric) > 0 {
 			failed = append(failed, out)
-			n += out.Metrics[c.Metric].Failed
+			n += countedZero(out, c.Metric)
 		}
 	}
 	if c.Lost != nil {
@@ -176,21 +176,29 @@ func (e *Evaluation) shortfall(p *phrase, c *harness.Comparison, s scale) {
 		default:
 			p.say(" and ")
 		}
-		p.say("%s of ", plural(out.Metrics[c.Metric].Failed, "row"))
+		p.say("%s of ", plural(countedZero(out, c.Metric), "row"))
 		p.name(out.Name)
 	}
 	switch {
 	case n == 0:
 	case c.Lost != nil:
-		p.say(" failed: those that were not lost count 0.")
+		p.say(" failed; a failed row counts 0 unless its answer was lost.")
 	case n == 1:
 		p.say(" failed and counts 0.")
 	default:
 		p.say(" failed and count 0.")
 	}
-	if missing := e.Rows.Asked - c.N; missing > 0 {
+	if c.Unjudged > 0 {
+		p.say(" The judge gave no verdict on an answer to %s, left out here.", plural(c.Unjudged, "row"))
+	}
+	if missing := e.Rows.Asked - c.N - c.Unjudged; missing > 0 {
 		p.say(" %s of %s were not finished by both and are not compared.", count(missing), plural(e.Rows.Asked, "row"))
 	}
+}
+
+// countedZero is how many of a candidate's rows have no score and count 0.
+func countedZero(out *harness.Outcome, metric string) int {
+	return out.Metrics[metric].Failed - out.Metrics[metric].NoVerdict
 }
 
 // headline says in a sentence or two what the report comes to.

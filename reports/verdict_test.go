@@ -126,7 +126,7 @@ func TestVerdictsTellWhatIsMissing(t *testing.T) {
 	fail("direct", 1)
 	ends("). 3 rows of `cot` and 1 row of `direct` failed and count 0.")
 	c.Lost = &harness.Lost{Rows: 2, Worst: 0.25, Best: 0.33}
-	ends("Answers to 2 rows were lost, to an outage or because none was recorded, and are left out; with them the difference would lie between +25 and +33 points. 3 rows of `cot` and 1 row of `direct` failed: those that were not lost count 0.")
+	ends("Answers to 2 rows were lost, to an outage or because none was recorded, and are left out; with them the difference would lie between +25 and +33 points. 3 rows of `cot` and 1 row of `direct` failed; a failed row counts 0 unless its answer was lost.")
 	c.Lost = nil
 	fail("cot", 0)
 	fail("direct", 0)

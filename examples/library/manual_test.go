@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,8 +37,8 @@ func TestManual(t *testing.T) {
 			t.Errorf("no test has the manual's example:\n%s", text)
 		}
 	}
-	if n != 9 {
-		t.Errorf("the manual has %d examples in Go, not 9", n)
+	if n != 10 {
+		t.Errorf("the manual has %d examples in Go, not 10", n)
 	}
 	_, yaml, _ := strings.Cut(string(manual), "\n```yaml\n")
 	if yaml, _, _ = strings.Cut(yaml, "\n```\n"); strings.TrimSpace(shopYAML) != yaml {
@@ -150,6 +151,37 @@ func TestRun(t *testing.T) {
 	for _, name := range []string{"report.json", "report.html"} {
 		if _, err := os.Stat(filepath.Join(list[0], name)); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// A command of one's own is built offline, in a module as the manual shows it.
+func TestModule(t *testing.T) {
+	manual, err := os.ReadFile("../../docs/go.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, module, _ := strings.Cut(string(manual), "\n```text\n")
+	module, _, _ = strings.Cut(module, "```\n")
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	main, err := os.ReadFile("../custom/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go.mod": strings.Replace(module, "../evalrun", root, 1), "main.go": string(main)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, argv := range [][]string{{"go", "build", "-mod=mod", "-o", "mine", "."}, {"./mine", "version"}} {
+		cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "GOWORK=off")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func newJudge(b *builder) (harness.Metric, error) {
 	}
 	m.facts = harness.JudgeFacts{
 		Metric: m.AsName, Mode: m.Mode, Model: m.env.Model, Program: m.program.Name(), ProgramVersion: m.program.Version(), Plugins: m.env.Refs,
-		Verdicts: m.scale.words, Right: m.scale.right, Calibrate: m.Calibrate != "", MinAgreement: *m.MinAgreement,
+		Verdicts: m.scale.words, Right: m.scale.right, Calibrate: m.Calibrate != "", Repeats: m.Repeats, MinAgreement: *m.MinAgreement,
 	}
 	return m, nil
 }

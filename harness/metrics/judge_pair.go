@@ -12,9 +12,9 @@ import (
 const (
 	saidFirst  = "first"
 	saidSecond = "second"
-	tie        = "tie"
-	better     = "better"
-	worse      = "worse"
+	tie        = harness.VerdictTie
+	better     = harness.VerdictBetter
+	worse      = harness.VerdictWorse
 )
 
 func pairMenu() datasets.Value { return textList(saidFirst, saidSecond, tie) }
@@ -34,7 +34,7 @@ func (m *judge) compare(ctx context.Context, j *harness.Judging, answer datasets
 	if missing != "" {
 		return noVerdict("no_baseline", "of the baseline: "+missing), nil
 	}
-	if equal(other, answer) {
+	if other.Equal(answer) {
 		return harness.Verdict{Word: tie, Score: harness.Score{Value: 0.5}}, nil
 	}
 	mine, theirs := fenced(answer.String()), fenced(other.String())

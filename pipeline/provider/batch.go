@@ -66,7 +66,7 @@ func (l *Limiter) Batch(m pipeline.Model, o BatchOptions) (pipeline.Model, error
 	}
 	o.Quiet, o.Look = cmp.Or(o.Quiet, 2*time.Second), cmp.Or(o.Look, 2*time.Second)
 	return &batched{
-		openAI: model, limiter: l, o: o, most: mostInBatch,
+		openAI: model, limiter: l, o: o, most: mostInBatch, mostBytes: mostBatchBytes,
 		lead: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		open: map[string]*batchEntry{}, sent: map[string]*batch{}, kept: map[string][]byte{}, known: map[string]bool{},
 	}, nil
@@ -93,8 +93,9 @@ type batched struct {
 	found   bool            // batches of before were looked for
 	known   map[string]bool // batches that were seen, by their ids at the service
 	batches []*batch        // with the service
-	most    int             // requests in a batch
 	full    bool            // the service takes no more until it has finished a batch
+
+	most, mostBytes int // of a batch
 }
 
 // batchEntry is a request in or on its way into a batch.
@@ -107,10 +108,9 @@ type batchEntry struct {
 	settings datasets.Values // as they were sent; nil when another process sent them
 	learned  int             // how often it was sent again because of what the model does not take
 
-	// There is one of the two when done is closed.
-	done    chan struct{}
+	done    chan struct{} // closed when there is one of the two
 	answer  []byte
-	failure *pipeline.Failure
+	failure *pipeline.Failure // nil: there is an answer
 }
 
 // batch is a batch with the service.
@@ -119,6 +119,8 @@ type batch struct {
 	ids   []string // of what is in it
 	every time.Duration
 	next  time.Time // when to look at it again
+
+	failing time.Time // since when looking fails; zero when it does not
 }
 
 func (m *batched) Generate(ctx context.Context, req *pipeline.Request) (*pipeline.Reply, error) {
@@ -209,13 +211,23 @@ func (m *batched) await(ctx context.Context, e *batchEntry) error {
 		case <-e.done:
 			return nil
 		case <-ctx.Done():
-			return ended(ctx)
+			return m.gone(ctx)
 		case <-m.o.Stop:
 			return m.stopped(ctx)
 		case m.lead <- struct{}{}:
 			m.work(ctx, e)
 		}
 	}
+}
+
+// gone is the failure of a request whose context is over. What is in a batch that
+// is found again is answered, and charged, then.
+func (m *batched) gone(ctx context.Context) error {
+	f := asFailure(ended(ctx))
+	if m.o.Run.ID != "" {
+		f.Code = awaited
+	}
+	return f
 }
 
 // stopped is the error of a run that stops while requests wait for batches. A
@@ -225,7 +237,7 @@ func (m *batched) stopped(ctx context.Context) error {
 	case m.lead <- struct{}{}:
 		defer func() { <-m.lead }()
 	case <-ctx.Done():
-		return ended(ctx)
+		return m.gone(ctx)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -324,7 +336,7 @@ func (m *batched) gather() (entries []*batchEntry, file []byte) {
 	}
 	for _, e := range m.queue[:min(len(m.queue), m.most)] {
 		line := m.line(e)
-		if len(file) > 0 && len(file)+len(line) > mostBatchBytes {
+		if len(file) > 0 && len(file)+len(line) > m.mostBytes {
 			break
 		}
 		file = append(file, line...)

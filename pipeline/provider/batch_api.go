@@ -108,6 +108,7 @@ func (do exchange) Generate(ctx context.Context, _ *pipeline.Request) (*pipeline
 func (m *batched) ask(ctx context.Context, method, path, contentType string, body []byte, into any) ([]byte, *pipeline.Failure) {
 	files := *m.service
 	files.most = maxFile
+	ctx = pipeline.WithSending(ctx, func([]pipeline.Attempt) error { return nil }) // it is nobody's request
 	var data []byte
 	_, err := m.limiter.Limit(exchange(func(ctx context.Context) error {
 		var said serviceError
@@ -195,8 +196,7 @@ func (m *batched) tagged(ctx context.Context) iter.Seq2[*batchObject, *pipeline.
 	}
 }
 
-// content is the lines of a file; no file has none. A line that cannot be read
-// is left out: what it was about is not answered then.
+// content is the lines of a file; no file has none.
 func (m *batched) content(ctx context.Context, file string) ([]batchResult, *pipeline.Failure) {
 	if file == "" {
 		return nil, nil
@@ -205,14 +205,19 @@ func (m *batched) content(ctx context.Context, file string) ([]batchResult, *pip
 	if err != nil {
 		return nil, err
 	}
-	var list []batchResult
+	return readResults(data), nil
+}
+
+// readResults reads the lines of a file. One that cannot be read is left out: what
+// it was about is not answered then.
+func readResults(data []byte) (list []batchResult) {
 	for line := range bytes.Lines(data) {
 		var r batchResult
 		if len(bytes.TrimSpace(line)) > 0 && readBody(line, &r) == nil {
 			list = append(list, r)
 		}
 	}
-	return list, nil
+	return list
 }
 
 // results are what became of a batch's requests.

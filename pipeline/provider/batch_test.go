@@ -90,17 +90,11 @@ func outcomes(t *testing.T, list []served) (all []string) {
 }
 
 func TestBatchConforms(t *testing.T) {
-	b := newBatching(t, &providertest.Batches{}, providertest.Fault{})
-	b.service.Fail()
+	b := newBatching(t, &providertest.Batches{Stays: "hold on"})
 	if err := providertest.Check(b.model(t, provider.BatchOptions{Quiet: time.Millisecond}), providertest.Case{
-		Answers: rowsOf("hello", "two words"), Fails: []*pipeline.Request{with("x", `{"response_format":{"type":"json_schema"}}`)}, Secret: testKey,
+		Answers: rowsOf("hello", "two words"), Fails: []*pipeline.Request{with("x", `{"response_format":{"type":"json_schema"}}`)}, Waits: row(9, "hold on"), Secret: testKey,
 	}); err != nil {
 		t.Error(err)
-	}
-	b.Hold(true)
-	b.Batches.Looks = 1 << 30
-	if err := providertest.Check(b.model(t, provider.BatchOptions{Quiet: time.Millisecond}), providertest.Case{Answers: rowsOf("hello"), Waits: row(9, "hold on")}); err == nil {
-		t.Error("a model that never answers conforms")
 	}
 }
 
@@ -196,6 +190,66 @@ func TestBatchFates(t *testing.T) {
 func deaf(_ *providertest.Service, _ http.ResponseWriter, _ *http.Request, usual providertest.Usual) {
 	usual()
 	panic(http.ErrAbortHandler)
+}
+
+// A service that has no room is sent nothing until it has finished a batch.
+func TestBatchWaitsForRoom(t *testing.T) {
+	b := newBatching(t, &providertest.Batches{Fates: []providertest.Fate{providertest.Completes, providertest.Overflows}})
+	b.Hold(true)
+	m := b.model(t, provider.BatchOptions{})
+	var list [2][]served
+	var group sync.WaitGroup
+	for i := range list {
+		group.Go(func() { list[i] = together(t.Context(), m, []*pipeline.Request{row(2*i, "a"), row(2*i+1, "b")}) })
+		for b.Made() == i {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for len(b.Sent()) != 2 { // the second has failed
+		time.Sleep(time.Millisecond)
+	}
+	for looks := b.service.Count(); b.service.Count() < looks+3; {
+		time.Sleep(time.Millisecond)
+	}
+	if b.Made() != 2 {
+		t.Errorf("%d batches were made while there was no room", b.Made())
+	}
+	b.Hold(false)
+	group.Wait()
+	for _, l := range list {
+		if got := outcomes(t, l); !slices.Equal(got, []string{"a", "b"}) {
+			t.Errorf("got %q", got)
+		}
+	}
+	if b.Made() != 3 {
+		t.Errorf("%d batches were made, want 3", b.Made())
+	}
+}
+
+// A batch that cannot be fetched is left, and its requests are not sent again.
+func TestBatchNotFetched(t *testing.T) {
+	for _, status := range []int{403, 500} {
+		batches := &providertest.Batches{}
+		s := service(t, func(r *http.Request, body []byte) (int, http.Header, []byte) {
+			if strings.HasSuffix(r.URL.Path, "/content") {
+				return status, nil, []byte(`{"error":{"message":"no"}}`)
+			}
+			return batches.Answer(r, body)
+		})
+		lm, err := provider.Open("openai", provider.Options{Name: "asked", BaseURL: s.URL + "/v1", Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := newLimiter(t, func(l *provider.Limits) { l.OutageFor = 50 * time.Millisecond })
+		m, err := l.Batch(lm.Model, provider.BatchOptions{Quiet: time.Millisecond, Look: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = l.Retry(m).Generate(t.Context(), row(1, "a"))
+		if f := failureIn(t, err); f.Type != pipeline.TypeServer || f.Code != "outage" || batches.Made() != 1 {
+			t.Errorf("%d: %v, %d batches", status, f, batches.Made())
+		}
+	}
 }
 
 // A setting that the model does not take is left out of the next batch, and costs
@@ -308,7 +362,11 @@ func TestBatchStops(t *testing.T) {
 			t.Errorf("the error is %v", s.err)
 		}
 	}
-	_, err := m.Generate(t.Context(), row(9, "c"))
+	budget := newBudget(t, provider.Allowance{})
+	_, err := budget.Model(m, provider.Bill{}).Generate(t.Context(), row(9, "c"))
+	if booked := budget.Bookings(); len(booked) != 0 {
+		t.Errorf("what nobody waited for is booked: %+v", booked)
+	}
 	if !errors.Is(err, provider.ErrBatched) || b.Made() != 1 {
 		t.Errorf("after the stop: %v, %d batches", err, b.Made())
 	}
@@ -318,15 +376,15 @@ func TestBatchStops(t *testing.T) {
 func TestBatchTakesNoTime(t *testing.T) {
 	b := newBatching(t, &providertest.Batches{})
 	b.Hold(true)
-	p, err := pipeline.ParseProgram("p.yaml", []byte("{name: p, inputs: [{name: q, shape: {type: string}}], outputs: [{name: a, shape: {type: string}}], adapter: {template: '{q}'}}"))
+	p, err := pipeline.ParseProgram("route.yaml", fmt.Appendf(nil, routeProgram, "Sort.", "{}"))
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	c := &pipeline.Caller{LM: pipeline.LM{Name: "asked", Model: b.model(t, provider.BatchOptions{})}, Timeout: 50 * time.Millisecond, Now: time.Now, NewID: func() string { return "0190b3c4-0000-7000-8000-000000000001" }}
 	time.AfterFunc(200*time.Millisecond, func() { b.Hold(false) })
-	call, err := c.Ask(t.Context(), p, pipeline.Ask{Inputs: datasets.Values{"q": datasets.Text("x")}})
-	if err != nil || call.Failure != nil && call.Failure.Type == pipeline.TypeTimeout {
-		t.Errorf("%v, %v", err, call)
+	call, err := c.Ask(t.Context(), p, pipeline.Ask{Inputs: datasets.Values{"ticket": datasets.Text("x"), "floor": datasets.Int(7)}})
+	if err != nil || len(call.Exchanges) != 1 || call.Exchanges[0].Reply == nil {
+		t.Errorf("%v, %+v", err, call)
 	}
 }
 

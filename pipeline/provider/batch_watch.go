@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"evalrun/pipeline"
 )
@@ -27,10 +28,13 @@ func (m *batched) find(ctx context.Context) {
 	if m.found || ctx.Err() != nil {
 		return
 	}
+	if !retryable(err) {
+		err = down(err)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range m.queue {
-		m.fail(e, lasting(err))
+		m.fail(e, err)
 	}
 	m.queue = nil
 }
@@ -90,34 +94,44 @@ func (m *batched) look(ctx context.Context) {
 				continue
 			}
 		}
-		if err != nil && !retryable(err) && ctx.Err() == nil {
-			m.mu.Lock()
-			for _, e := range m.unwatch(b) {
-				m.fail(e, lasting(err))
-			}
-			m.mu.Unlock()
-			continue
-		}
 		b.every = min(longestLook, b.every*3/2)
 		b.next = m.now().Add(b.every)
-		if err != nil {
-			b.next = b.next.Add(min(err.RetryAfter, longestAfter))
+		if ctx.Err() == nil {
+			m.lookFailed(b, err)
 		}
 	}
 }
 
-// lasting is a failure to reach the batch API. It says nothing about a request, so
-// where trying again does not help it is that of a service that is down.
-func lasting(f *pipeline.Failure) *pipeline.Failure {
-	if retryable(f) || f.Type == pipeline.TypeCancelled {
-		return f
+// lookFailed takes in how looking at a batch went. One that cannot be looked at any
+// more is left with the service: sent again, its requests would be charged twice.
+func (m *batched) lookFailed(b *batch, err *pipeline.Failure) {
+	switch {
+	case err == nil:
+		b.failing = time.Time{}
+		return
+	case b.failing.IsZero():
+		b.failing = m.now()
 	}
-	down := *f
-	down.Code = outageCode
+	if retryable(err) && m.now().Sub(b.failing) < m.limiter.limits.OutageFor {
+		b.next = b.next.Add(min(err.RetryAfter, longestAfter))
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.unwatch(b) {
+		m.fail(e, down(err))
+	}
+}
+
+// down is a failure of the batch API for which trying again is no help. It says
+// nothing about a request, so it is that of a service that is down.
+func down(f *pipeline.Failure) *pipeline.Failure {
+	d := *f
+	d.Code = outageCode
 	if f.Type == pipeline.TypeRefusal {
-		down.Type = pipeline.TypeServer
+		d.Type = pipeline.TypeServer
 	}
-	return &down
+	return &d
 }
 
 // finish gives the requests of a batch what became of them.

@@ -18,6 +18,7 @@ const (
 const (
 	outageCode     = "outage"          // the service was given up
 	unsent         = "unsent"          // the request's time was over before it was its turn
+	awaited        = "awaited"         // the request is left to a batch, which is found again
 	quotaExhausted = "quota-exhausted" // nothing will be answered until somebody pays
 )
 

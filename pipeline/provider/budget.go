@@ -165,7 +165,7 @@ func (b Bill) charge(most amount, reply *pipeline.Reply, err error) (amount, Amo
 		switch {
 		case ok && f.Usage != (pipeline.Usage{}):
 			u = f.Usage // it was charged all the same
-		case ok && (f.Code == outageCode || f.Code == unsent):
+		case ok && (f.Code == outageCode || f.Code == unsent || f.Code == awaited), errors.Is(err, ErrBatched):
 			return amount{}, Amount{}
 		case ok && free(f):
 			return amount{calls: 1}, Amount{Requests: 1}

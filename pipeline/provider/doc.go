@@ -6,7 +6,10 @@
 // [Script] is for tests and is made in Go alone.
 //
 // The others ask a service over HTTP: openai any with OpenAI's chat completions,
-// anthropic and gemini those of their names.
+// anthropic and gemini those of their names. They ask once and say what came. What a
+// service bears, when to try again and when it is down are a [Limiter]'s, around
+// them; what they may use together is a [Budget]'s. With [Limiter.Batch] an openai
+// model is asked through the service's batch API.
 //
 // To use one from a configuration, call [Open] with the provider's name; it
 // returns a [pipeline.LM], which says as well how the model is to be asked. To

@@ -6,11 +6,21 @@ import (
 )
 
 // Answer names all that happened to get one answer: of a candidate, as sites call
-// it, about a row, at one of the repeats.
+// it, about a row, at one of the repeats; with a purpose, only what was asked for
+// that, such as judge.
 type Answer struct {
 	Candidate string `json:"candidate"`
 	Row       string `json:"row"`
 	Repeat    int    `json:"repeat"`
+	Purpose   string `json:"purpose,omitzero"`
+}
+
+// in reports whether the answer, or all of it that has another purpose too, is in a
+// set.
+func (a Answer) in(set map[Answer]bool) bool {
+	whole := a
+	whole.Purpose = ""
+	return set[a] || set[whole]
 }
 
 // Forget drops what the journal knows of these answers, so that they are asked
@@ -40,7 +50,7 @@ func (j *Journal) forget(answers []Answer) int {
 	}
 	n := 0
 	for site := range j.known {
-		if a, ok := answerAt(site); ok && dropped[a] && !strings.HasPrefix(site, changingTool+" ") {
+		if a, ok := answerAt(site); ok && a.in(dropped) && !strings.HasPrefix(site, changingTool+" ") {
 			delete(j.known, site)
 			n++
 		}
@@ -64,8 +74,21 @@ func answerAt(site string) (a Answer, ok bool) {
 		}
 		rest = strings.TrimPrefix(rest[len(quoted):], " ")
 	}
-	number, _, _ := strings.Cut(rest, " ")
+	number, rest, _ := strings.Cut(rest, " ")
 	repeat, err := strconv.Atoi(number)
+	if err != nil {
+		return a, false
+	}
 	a.Repeat = repeat
-	return a, err == nil
+	path, err := strconv.QuotedPrefix(rest)
+	if err != nil {
+		return a, false
+	}
+	if parts := strings.SplitN(rest[len(path):], " ", 5); len(parts) == 5 { // step, try and invocation
+		if quoted, err := strconv.QuotedPrefix(parts[4]); err == nil {
+			a.Purpose, err = strconv.Unquote(quoted)
+			return a, err == nil
+		}
+	}
+	return a, false
 }

@@ -33,7 +33,7 @@ func TestForget(t *testing.T) {
 	if n, err := j.Forget(Answer{Candidate: "c", Row: "r"}); n != 0 || err != nil {
 		t.Errorf("an answer nobody gave: %d, %v", n, err)
 	}
-	if n, err := j.Forget(Answer{"a", "r", 0}, Answer{"a", `r" 0 "f`, 0}); n != 3 || err != nil {
+	if n, err := j.Forget(Answer{Candidate: "a", Row: "r"}, Answer{Candidate: "a", Row: `r" 0 "f`}); n != 3 || err != nil {
 		t.Fatalf("forgot %d entries (%v), want the 3 of two answers", n, err)
 	}
 	// As a kill leaves it: no Close.
@@ -65,8 +65,8 @@ func TestForget(t *testing.T) {
 }
 
 func TestAnswerAt(t *testing.T) {
-	want := Answer{`a "b" é`, "r\n", 12}
-	s := pipeline.Site{Candidate: want.Candidate, Row: want.Row, Repeat: want.Repeat, Path: "p", Inside: "0.0"}
+	want := Answer{`a "b" é`, "r\n", 12, "judge"}
+	s := pipeline.Site{Candidate: want.Candidate, Row: want.Row, Repeat: want.Repeat, Path: `p "q" 1`, Inside: "0.0", Purpose: want.Purpose}
 	for _, kind := range []string{"call", "exchange"} {
 		if got, ok := answerAt(siteKey(kind, s)); !ok || got != want {
 			t.Errorf("%s: %+v, %v", kind, got, ok)
@@ -76,5 +76,29 @@ func TestAnswerAt(t *testing.T) {
 		if got, ok := answerAt(bad); ok {
 			t.Errorf("%q is read as %+v", bad, got)
 		}
+	}
+}
+
+// With a purpose, what was asked for another one stays.
+func TestForgetOnePurpose(t *testing.T) {
+	j := openJournal(t, filepath.Join(t.TempDir(), "journal"))
+	defer j.Close()
+	live := &counting{}
+	asked := request("r", "x")
+	asked.Site.Purpose = "candidate"
+	judged := request("r", "x")
+	judged.Site.Purpose = "judge"
+	m := j.Model(live)
+	answer(t, m, asked)
+	answer(t, m, judged)
+	site := judged.Site
+	if n, err := j.Forget(Answer{site.Candidate, site.Row, site.Repeat, "judge"}); n != 1 || err != nil {
+		t.Fatalf("forgot %d entries (%v), want 1", n, err)
+	}
+	if got := answer(t, m, asked); got.From != pipeline.FromJournal {
+		t.Error("the candidate was asked again")
+	}
+	if got := answer(t, m, judged); got.From == pipeline.FromJournal {
+		t.Error("the judge was not")
 	}
 }

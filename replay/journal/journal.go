@@ -47,6 +47,7 @@ type Journal struct {
 	commit    sync.Mutex
 
 	earlier map[string][]Earlier // what other runs may know, by candidate
+	others  map[string]*another  // their journals, by folder
 	inDoubt int
 	torn    int // frames' worth of text at the ends of segments that could not be read
 }
@@ -109,7 +110,10 @@ func Read(dir string) (*Journal, error) {
 
 // load reads the segments of a folder.
 func load(dir string, past func(pipeline.Sent)) (*Journal, []string, error) {
-	j := &Journal{known: map[string]frameAt{}, forgotten: map[Answer]bool{}}
+	j := &Journal{
+		known: map[string]frameAt{}, forgotten: map[Answer]bool{},
+		earlier: map[string][]Earlier{}, others: map[string]*another{},
+	}
 	names, err := filepath.Glob(filepath.Join(dir, "*.journal"))
 	if err != nil {
 		return nil, nil, err
@@ -205,6 +209,11 @@ func (j *Journal) Close() error {
 
 func (j *Journal) closeFiles() error {
 	var errs []error
+	for _, other := range j.others {
+		if other.journal != nil {
+			errs = append(errs, other.journal.Close())
+		}
+	}
 	for _, f := range j.files {
 		errs = append(errs, f.Close())
 	}

@@ -215,18 +215,12 @@ func TestTakeFrom(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	before, err := Read(other)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer before.Close()
-
 	dir := t.TempDir()
 	j = openJournal(t, dir)
-	if _, err := j.Forget(Answer{"new", "c", 0}); err != nil {
+	if _, err := j.Forget(Answer{Candidate: "new", Row: "c"}); err != nil {
 		t.Fatal(err)
 	}
-	j.TakeFrom("new", Earlier{before, "old"})
+	j.TakeFrom("new", Earlier{other, "old"})
 	live := &counting{}
 	ask := func(row, text string) pipeline.Origin {
 		r := request(row, text)

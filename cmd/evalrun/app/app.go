@@ -113,6 +113,7 @@ func newID() string { return uuid.Must(uuid.NewV7()).String() }
 // behind; the first interrupt closes e.stop.
 func (e *env) interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
+	boundFiles()
 	signals := make(chan os.Signal, 2)
 	stop := make(chan struct{})
 	e.stop = stop
@@ -180,7 +181,7 @@ func (e *env) app() *cli.App {
 		ExitErrHandler:            func(*cli.Context, error) {}, // codes are finish's alone
 		OnUsageError:              usageError,
 		Commands: []*cli.Command{
-			e.runCommand(), e.compareCommand(), e.reportCommand(),
+			e.runCommand(), e.compareCommand(), e.reportCommand(), e.statusCommand(),
 			e.importCommand(), e.rowsCommand(), e.recordsCommand(), e.programsCommand(), e.pluginsCommand(), e.versionCommand(), e.helpCommand(),
 		},
 		Action: func(c *cli.Context) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"evalrun/datasets"
@@ -11,10 +12,10 @@ import (
 )
 
 // deskModel is a model for scripts, which its author controls by a file: it
-// answers as the first line of ./answers says whose text is in the candidate's
-// name or the question, and adds a line to ./asked.
+// answers as the first line of ./answers says whose text, all parts of it, is in the
+// candidate's name or the question, and adds a line to ./asked.
 //
-//	TEXT | REPLY | SERVED MODEL
+//	TEXT & TEXT | REPLY | SERVED MODEL
 //
 // A judge's requests are about "judge of" the candidate, and get the reply as the
 // verdict. The reply !refused is a refusal, !server an outage; !call NAME INPUT calls a tool,
@@ -44,7 +45,7 @@ func (deskModel) Generate(_ context.Context, req *pipeline.Request) (*pipeline.R
 	for line := range strings.Lines(string(answers)) {
 		text, rest, _ := strings.Cut(line, "|")
 		reply, model, _ := strings.Cut(rest, "|")
-		if !strings.Contains(about, strings.TrimSpace(text)) {
+		if slices.ContainsFunc(strings.Split(text, "&"), func(part string) bool { return !strings.Contains(about, strings.TrimSpace(part)) }) {
 			continue
 		}
 		reply = strings.TrimSpace(reply)

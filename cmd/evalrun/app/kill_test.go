@@ -58,7 +58,9 @@ func content(instruction, ticket string) string { return instruction + " / " + t
 
 func (d *desk) serve(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		Messages []struct{ Content string }
+		Messages []struct {
+			Content string `json:"content"`
+		} `json:"messages"`
 	}
 	if err := json.UnmarshalRead(r.Body, &body); err != nil || len(body.Messages) != 2 {
 		http.Error(w, "not what a desk is asked", http.StatusBadRequest)
@@ -301,8 +303,9 @@ func (k *killer) known(root string) map[string]bool {
 				break
 			}
 			var entry struct {
-				Site, Hash string
-				Lost       bool
+				Site string `json:"site"`
+				Hash string `json:"hash"`
+				Lost bool   `json:"lost"`
 			}
 			if json.Unmarshal(b[8:8+length], &entry) == nil && entry.Hash != "" && !entry.Lost {
 				var candidate, row string

@@ -35,6 +35,8 @@ type modelSpec struct {
 	RequestsPerMinute positive `conf:"requests_per_minute"`
 	TokensPerMinute   count    `conf:"tokens_per_minute"`
 
+	Mode text `conf:"mode"` // batch: asked in batches, for half the price; "" is one by one
+
 	// Sampling settings, which requests carry.
 	Temperature      datasets.Value `conf:"temperature"`
 	MaxTokens        datasets.Value `conf:"max_tokens"`
@@ -141,6 +143,8 @@ type models struct {
 	env    *env
 	spec   *spec
 	budget *provider.Budget
+	cache  *replyCache        // nil when there is none
+	batch  *provider.BatchRun // nil outside of a run: models are asked one by one, whatever their mode
 
 	mu   sync.Mutex
 	open map[string]*openModel
@@ -187,8 +191,15 @@ func (ms *models) openOne(name string, spec *modelSpec) (*openModel, error) {
 			return nil, spec.Provider.errorf("%v", err)
 		}
 	}
+	if err := spec.checkMode(); err != nil {
+		return nil, err
+	}
+	inBatches := spec.Mode.s != "" && ms.batch != nil
 	if p := spec.Price; p != nil {
 		m.lm.Price = &pipeline.Price{Input: p.Input, Output: p.Output, CachedInput: p.CachedInput}
+		if inBatches {
+			m.lm.Price = m.lm.Price.InBatches()
+		}
 	}
 	if spec.Replies != "" {
 		var err error
@@ -210,8 +221,30 @@ func (ms *models) openOne(name string, spec *modelSpec) (*openModel, error) {
 		}
 		m.ref.Settings["max_tokens"] = m.lm.Config["max_tokens"]
 	}
-	m.lm.Model = ms.env.logs.watched(m.limiter.Retry(ms.budget.Model(m.limiter.Limit(m.lm.Model), m.bill)), name, m.limiter)
+	limited := m.limiter.Limit(m.lm.Model)
+	if inBatches {
+		if limited, err = m.limiter.Batch(m.lm.Model, provider.BatchOptions{Run: ms.batch, Stop: ms.env.stop}); err != nil {
+			return nil, spec.Mode.errorf("%v", err)
+		}
+	}
+	m.lm.Model = ms.env.logs.watched(m.limiter.Retry(ms.budget.Model(limited, m.bill)), name, m.limiter)
+	m.lm.Model = ms.cache.through(m.lm.Model, m.ref)
 	return m, nil
+}
+
+// checkMode refuses a mode that there is not, and what does not go with it.
+func (m *modelSpec) checkMode() error {
+	switch {
+	case m.Mode.s == "":
+		return nil
+	case m.Mode.s != "batch":
+		return m.Mode.errorf("there is no mode %q%s", m.Mode.s, suggestion(m.Mode.s, []string{"batch"}))
+	case m.Provider.s != "openai":
+		return m.Mode.errorf("only models of the provider openai are asked in batches")
+	case m.TokensPerMinute > 0:
+		return m.Mode.errorf("tokens_per_minute is of requests one by one, and a service bounds batches itself: leave one of the two out")
+	}
+	return nil
 }
 
 // boundOutput lets requests say the most they want: without a bound on a reply no
@@ -376,17 +409,26 @@ func (ms *models) unpriced() []string {
 	return list
 }
 
-// mostWaiting bounds the calls that are begun and wait for a service.
-const mostWaiting = 1024
+// mostWaiting bounds the calls that are begun and wait for a service, and
+// mostBatched those that wait for a batch: the more, the fewer batches, each of
+// which may take a day, and the more memory: some 40 kB each.
+const (
+	mostWaiting = 1024
+	mostBatched = 10_000
+)
 
 // workers is how many rows are asked at once: enough for every service to have as
-// many requests in flight as it may. What is in flight is the limiters' to bound.
+// many requests in flight as it may, or for large batches. What is in flight is
+// the limiters' to bound.
 func (ms *models) workers() int {
 	n := 0
 	for name := range ms.limiters() {
 		spec, err := ms.spec.model(name)
 		if err != nil {
 			continue
+		}
+		if spec.Mode.s != "" {
+			return mostBatched
 		}
 		limits := ms.spec.Limits.of(&spec)
 		if n += limits.Concurrency; limits.Concurrency == 0 {

@@ -94,6 +94,30 @@ func TestPluginSuggestion(t *testing.T) {
 	}
 }
 
+// A name that two things have is refused: nobody could say which is meant.
+func TestAmbiguousNames(t *testing.T) {
+	spec := filepath.Join(t.TempDir(), "spec.yaml")
+	program := "name: a\ninputs: [{name: q, shape: {type: string}}]\noutputs: [{name: r, shape: {type: string}}]\n"
+	if err := os.WriteFile(filepath.Join(filepath.Dir(spec), "p.yaml"), []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clock := pipeline.ToolFunc(func(context.Context, pipeline.Invocation, datasets.Value) (string, error) { return "noon", nil })
+	for key, want := range map[string]string{
+		"plugins: [guard]": `spec.yaml:2:11: plugin-load: "guard" is a built-in plugin, and one that this evalrun was built with`,
+		"tools: {run: {clock: {url: http://a.example}}}": `spec.yaml:2:22: this evalrun was built with a tool "clock"`,
+	} {
+		text := "version: 1\n" + key + "\nrecords: log\nprogram: a\nmodels: {m: {provider: lexical}}\ncandidates: [{name: c, program: p.yaml, model: m}]\n"
+		if err := os.WriteFile(spec, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, said bytes.Buffer
+		code := Main(t.Context(), []string{"evalrun", "run", spec}, Stdio{strings.NewReader(""), &out, &said}, WithPlugin(ownPlugin(t, "guard")), WithTool("clock", clock))
+		if code != ExitUsage || !strings.Contains(said.String(), want) {
+			t.Errorf("%s: exit %d, said %q", key, code, said.String())
+		}
+	}
+}
+
 // What is written while a line of progress is shown takes its place.
 func TestConsole(t *testing.T) {
 	var b bytes.Buffer

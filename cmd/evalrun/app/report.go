@@ -75,11 +75,24 @@ func checkFormats(formats []text) error {
 
 // openRun opens a finished run by its folder, or the newest one as "latest".
 func openRun(name, root string) (*harness.Run, []*harness.Evaluation, error) {
+	run, err := findRun(name, root)
+	if err != nil {
+		return nil, nil, err
+	}
+	evaluations, err := run.Evaluations()
+	if err != nil {
+		return nil, nil, exit(ExitData, fmt.Errorf("%s: %w", run.Dir, err))
+	}
+	return run, evaluations, nil
+}
+
+// findRun opens a run by its folder, or the newest one as "latest".
+func findRun(name, root string) (*harness.Run, error) {
 	dir := name
 	if name == "latest" {
 		entries, err := os.ReadDir(root)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, err
+			return nil, err
 		}
 		// Their names begin with the time, so the last one is the newest.
 		for _, entry := range entries {
@@ -88,19 +101,12 @@ func openRun(name, root string) (*harness.Run, []*harness.Evaluation, error) {
 			}
 		}
 		if dir == name {
-			return nil, nil, usagef("there is no run under %s", root)
+			return nil, usagef("there is no run under %s", root)
 		}
 	}
 	if _, err := os.Stat(dir); err != nil {
-		return nil, nil, usageFile("run", err)
+		return nil, usageFile("run", err)
 	}
 	run, err := harness.OpenRun(dir)
-	if err != nil {
-		return nil, nil, exit(ExitData, err)
-	}
-	evaluations, err := run.Evaluations()
-	if err != nil {
-		return nil, nil, exit(ExitData, fmt.Errorf("%s: %w", dir, err))
-	}
-	return run, evaluations, nil
+	return run, exit(ExitData, err)
 }

@@ -15,6 +15,8 @@ import (
 	"evalrun/datasets"
 	"evalrun/harness"
 	"evalrun/internal/canon"
+	"evalrun/pipeline/provider"
+	"evalrun/replay/cache"
 	"evalrun/reports"
 )
 
@@ -35,6 +37,7 @@ func (e *env) runCommand() *cli.Command {
 			&cli.BoolFlag{Name: "fresh", Usage: "start over, also when a run of the same question is there"},
 			e.noExecFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "check everything and print the plan; ask nothing, write nothing"},
+			&cli.StringFlag{Name: "cache", Usage: "use the reply cache: `off|read|write|rw` (default: as the spec says, else off)"},
 			&cli.StringFlag{Name: "max-errors", Usage: "exit 4 when more than `N or P%` of a candidate's rows fail"},
 			&cli.StringSliceFlag{Name: "retry-failed", Usage: "ask anew the answers that failed under these `CLASS[,CLASS]`, or all"},
 			&cli.StringFlag{Name: "row", Usage: "ask about the row of this `ID` alone, outside of any run"},
@@ -50,6 +53,13 @@ func (e *env) runCommand() *cli.Command {
 			s, err := loadSpec(args[0], os.LookupEnv)
 			if err != nil {
 				return err
+			}
+			if c.IsSet("cache") {
+				mode, err := cache.ParseMode(c.String("cache"))
+				if err != nil {
+					return usagef("--cache: %v", err)
+				}
+				s.Cache = cacheMode(mode)
 			}
 			if text := c.String("max-errors"); text != "" {
 				if s.Limits.MaxErrors, err = parseThreshold(text); err != nil {
@@ -109,6 +119,8 @@ func (e *env) run(ctx context.Context, s *spec, flags runFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
+	w.models.cache = &replyCache{mode: cache.Mode(s.Cache), dir: s.cacheDir(flags.root), warn: e.warnOnce()}
+	w.models.batch = &provider.BatchRun{Anew: len(flags.retry) > 0}
 	plans, err := w.plans(ctx)
 	if err != nil {
 		return err
@@ -124,6 +136,7 @@ func (e *env) run(ctx context.Context, s *spec, flags runFlags) (err error) {
 		return harnessError(fmt.Errorf("the run's folder: %w", err))
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
+	w.models.batch.ID = run.Manifest.ID
 	if run.Again {
 		// The reports of before are of other results than those to come.
 		for _, f := range reports.Formats() {
@@ -138,6 +151,7 @@ func (e *env) run(ctx context.Context, s *spec, flags runFlags) (err error) {
 	} else if len(flags.retry) > 0 {
 		e.warn("--retry-failed: there is no earlier run of the same question, so nothing had failed")
 	}
+	e.sayChanges(run)
 	for _, p := range plans {
 		for _, w := range p.Warnings() {
 			e.warn(title(p.Plan().Name, w))
@@ -226,6 +240,9 @@ func title(evaluation, candidate string) string {
 	return evaluation + "/" + candidate
 }
 
+// standardFormats are what a run writes when its spec does not say.
+var standardFormats = []string{"json", "md", "html"}
+
 // writeReports writes a finished run's reports into its folder.
 func (e *env) writeReports(run *harness.Run, evaluations []*harness.Evaluation, facts reports.Facts, formats []text) (*reports.Report, error) {
 	report, err := reports.New(run, evaluations, facts)
@@ -234,7 +251,7 @@ func (e *env) writeReports(run *harness.Run, evaluations []*harness.Evaluation, 
 	}
 	names := texts(formats)
 	if len(names) == 0 {
-		names = []string{"json", "md", "html"}
+		names = standardFormats
 	}
 	_, err = reports.Write(run.Dir, report, names)
 	return report, err
@@ -278,6 +295,11 @@ func (e *env) printPlan(plans []*harness.Checked) error {
 		Plugins []string `json:"plugins,omitzero"`
 		Tools   []string `json:"tools,omitzero"`
 	}
+	type judge struct {
+		Metric string `json:"metric"`
+		Model  string `json:"model"`
+		Calls  int    `json:"calls"` // at most
+	}
 	type evaluation struct {
 		Name       string            `json:"name"`
 		Rows       int               `json:"rows"`
@@ -286,11 +308,12 @@ func (e *env) printPlan(plans []*harness.Checked) error {
 		Candidates []candidate       `json:"candidates"`
 		Baseline   string            `json:"baseline"`
 		Metrics    []string          `json:"metrics"`
+		Judges     []judge           `json:"judges,omitempty"`
 		Compare    string            `json:"compare,omitzero"`
 		Fidelity   *harness.Fidelity `json:"fidelity,omitzero"`
 	}
 	out := []evaluation{}
-	calls := 0
+	calls, judging := 0, 0
 	for _, checked := range plans {
 		p, rows := checked.Plan(), checked.Rows()
 		repeats := max(1, p.Repeats)
@@ -317,10 +340,14 @@ func (e *env) printPlan(plans []*harness.Checked) error {
 			calls += cand.Calls
 			ev.Candidates = append(ev.Candidates, cand)
 		}
+		for _, j := range checked.JudgeCalls() {
+			ev.Judges = append(ev.Judges, judge{j.Metric, j.Model.Name, j.Calls})
+			judging += j.Calls
+		}
 		out = append(out, ev)
 	}
 	if e.json {
-		return e.printJSON(map[string]any{"calls": calls, "evaluations": out})
+		return e.printJSON(map[string]any{"calls": calls, "judge_calls": judging, "evaluations": out})
 	}
 	for _, ev := range out {
 		name := ""
@@ -349,13 +376,22 @@ func (e *env) printPlan(plans []*harness.Checked) error {
 				return err
 			}
 		}
+		for _, j := range ev.Judges {
+			if err := e.print(fmt.Sprintf("  judge %s: at most %d calls of %s\n", j.Metric, j.Calls, j.Model)); err != nil {
+				return err
+			}
+		}
 		if text := reports.Fidelity(ev.Fidelity); text != "" {
 			if err := e.print("  " + text + "\n"); err != nil {
 				return err
 			}
 		}
 	}
-	return e.print(fmt.Sprintf("%d calls in all; nothing was asked or written\n", calls))
+	of := ""
+	if judging > 0 {
+		of = fmt.Sprintf(", and at most %d of judges", judging)
+	}
+	return e.print(fmt.Sprintf("%d calls in all%s; nothing was asked or written\n", calls, of))
 }
 
 // around names the plugins around a candidate, in the order they run, and the tools

@@ -29,6 +29,8 @@ type spec struct {
 	Tools               toolsSpec             `conf:"tools"`
 	Approve             approveSpec           `conf:"approve"`
 	Report              reportSpec            `conf:"report"`
+	Cache               cacheMode             `conf:"cache"`     // of replies: off, read, write or rw
+	CacheDir            string                `conf:"cache_dir"` // its folder; "": beside the folder of runs
 
 	file string
 	data []byte // as it is on disk

@@ -194,8 +194,12 @@ func (p *toolPolicy) live(program *pipeline.Program, name string) (bool, error) 
 	live := p.spec.Tools.live
 	if i := slices.IndexFunc(live.names, func(t text) bool { return t.s == name }); i >= 0 {
 		if !has {
-			return false, exit(ExitUsage, live.names[i].errorf("nothing runs the tool %q%s; say what does, tools: {run: {%s: …}} with one of %s, or build it in (app.WithTool); or leave it out of live: it is answered from the record then",
-				name, didYouMean(name, sortedKeys(p.box)), name, waysToRun))
+			hint := "; say"
+			if near := didYouMean(name, sortedKeys(p.box)); near != "" {
+				hint = near + " Else say"
+			}
+			return false, exit(ExitUsage, live.names[i].errorf("nothing runs the tool %q%s what does, tools: {run: {%s: …}} with one of %s, or build it in (app.WithTool); or leave it out of live: it is answered from the record then",
+				name, hint, name, waysToRun))
 		}
 		return true, nil
 	}

@@ -54,7 +54,7 @@ func (e *env) loader(limit time.Duration) *plugins.Loader {
 }
 
 func (w *wiring) close() error {
-	errs := []error{w.loader.Close()}
+	errs := []error{w.loader.Close(), w.models.cache.close()}
 	for _, s := range w.sources {
 		errs = append(errs, s.Close())
 	}
@@ -89,7 +89,7 @@ func harnessError(err error) error {
 		return exit(ExitUsage, err)
 	case errors.Is(err, provider.ErrSpent):
 		return exit(ExitBudget, err)
-	case errors.Is(err, harness.ErrStopped), errors.Is(err, context.Canceled):
+	case errors.Is(err, harness.ErrStopped), errors.Is(err, context.Canceled), errors.Is(err, provider.ErrBatched):
 		return exit(ExitInterrupted, err)
 	case errors.Is(err, harness.ErrFailed), errors.Is(err, harness.ErrTooMany):
 		return exit(ExitIncomplete, err)

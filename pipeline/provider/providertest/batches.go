@@ -36,6 +36,7 @@ type Batches struct {
 	Dialect Dialect // nil: [OpenAI]
 	Looks   int     // how often a batch can be looked at before it is finished
 	Fates   []Fate  // of the batches in the order they are made; all others complete
+	Stays   string  // a batch with this text in it is never finished; "" is none
 	Page    int     // batches on a page of their list; 0: as many as are asked for
 
 	mu      sync.Mutex
@@ -61,6 +62,7 @@ type simulatedBatch struct {
 	lines     []batchLine
 	fate      Fate
 	looks     int
+	stays     bool
 	mistake   string // what is wrong with its file
 	mistakeAt int    // the line it is in
 }
@@ -198,6 +200,7 @@ func (b *Batches) create(body []byte) (int, http.Header, []byte) {
 	made.ID, made.Object, made.Status = fmt.Sprintf("batch_%d", len(b.batches)+1), "batch", "validating"
 	made.Created = 4_000_000_000 // no clock makes it too old
 	made.read(f.content)
+	made.stays = b.Stays != "" && strings.Contains(f.content, b.Stays)
 	b.batches = append(b.batches, made)
 	return ok(made)
 }
@@ -276,7 +279,7 @@ func (b *Batches) move(r *http.Request, batch *simulatedBatch) {
 		batch.fail("invalid_batch", 0)
 	case batch.fate == Overflows:
 		batch.fail("token_limit_exceeded", 0)
-	case b.held || batch.looks <= b.Looks:
+	case b.held || batch.stays || batch.looks <= b.Looks:
 		batch.Status = "in_progress"
 	default:
 		b.finish(r, batch)
