@@ -88,6 +88,29 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 }
 
+// A run that its journal answers wholly.
+func BenchmarkResume(b *testing.B) {
+	const n = 1000
+	root := b.TempDir()
+	checked := mustCheck(b, Plan{Rows: long(n), Metrics: []Metric{match{}}, Candidates: []Candidate{candidate(b, "a", says(right))}})
+	once := func() *Run {
+		r, err := StartRun(root, RunInfo{Name: "x", Started: started}, checked)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := r.Evaluate(b.Context(), Options{Executor: Local{Workers: 32}}); err != nil {
+			b.Fatal(err)
+		}
+		return r
+	}
+	once()
+	for b.Loop() {
+		if r := once(); !r.Again {
+			b.Fatal("it began anew")
+		}
+	}
+}
+
 // Ten times the rows take at most eleven times the time: compare the two.
 func BenchmarkRows(b *testing.B) {
 	for _, n := range []int{2000, 20_000} {

@@ -181,12 +181,12 @@ func (p *Plan) idlePlugins() []string {
 		if cand.Recorded {
 			continue
 		}
-		for _, plugin := range slices.Concat(cand.Program.Plugins(), cand.Caller.Conversation.Plugins, cand.Caller.Process.Plugins) {
-			hooks := plugin.Describe().Hooks
-			if seen[plugin] || slices.ContainsFunc(hooks, ofCalls) {
+		for _, plugin := range cand.Idle() {
+			if seen[plugin] {
 				continue
 			}
 			seen[plugin] = true
+			hooks := plugin.Describe().Hooks
 			if len(hooks) == 0 {
 				doubts = append(doubts, fmt.Sprintf("the plugin %s has no handlers, so it does nothing", plugin.Name()))
 				continue
@@ -195,6 +195,18 @@ func (p *Plan) idlePlugins() []string {
 		}
 	}
 	return doubts
+}
+
+// Idle are the plugins around a candidate that is asked which can do nothing in a
+// run: theirs are hooks of conversations' turns, or none.
+func (cand *Candidate) Idle() []*pipeline.Plugin {
+	var idle []*pipeline.Plugin
+	for _, plugin := range slices.Concat(cand.Program.Plugins(), cand.Caller.Conversation.Plugins, cand.Caller.Process.Plugins) {
+		if !slices.ContainsFunc(plugin.Describe().Hooks, ofCalls) && !slices.Contains(idle, plugin) {
+			idle = append(idle, plugin)
+		}
+	}
+	return idle
 }
 
 // ofCalls reports whether a hook's handlers run in a single call.

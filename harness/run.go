@@ -221,13 +221,17 @@ func (r *Run) Evaluate(ctx context.Context, o Options) ([]*Evaluation, error) {
 }
 
 // clear removes the results of before, and what a killed process left of writing
-// them: until the new ones are there, a folder must not show both.
+// files: until the new results are there, a folder must not show both.
 func (r *Run) clear() error {
-	old, err := filepath.Glob(disk.Temporary(filepath.Join(r.Dir, ResultsFile)))
-	if err != nil {
-		return err
+	old := []string{filepath.Join(r.Dir, ResultsFile)}
+	for _, name := range []string{ResultsFile, MeasuredFile} {
+		left, err := filepath.Glob(disk.Temporary(filepath.Join(r.Dir, name)))
+		if err != nil {
+			return err
+		}
+		old = append(old, left...)
 	}
-	for _, path := range append(old, filepath.Join(r.Dir, ResultsFile)) {
+	for _, path := range old {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

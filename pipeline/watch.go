@@ -15,6 +15,7 @@ type Handled struct {
 	Hook            Hook
 	Event           datasets.Values // the event's fields, before the handler
 	Change          datasets.Value  // what it returned; no value when nothing
+	Asked           *Answer         // what a person said of the tool call; nil when nobody answered it
 	Err             error
 	Took            time.Duration
 }
@@ -61,6 +62,9 @@ func watched[E Event, R any](w *watcher, handlers []func(context.Context, E) (R,
 			for _, name := range e.Fields() {
 				h.Event[name] = e.Field(name)
 			}
+			if call, ok := any(e).(*ToolCallEvent); ok {
+				call.asker = &listening{call.asker, &h}
+			}
 			began := w.now()
 			r, err := handle(ctx, e)
 			h.Took, h.Err = w.now().Sub(began), err
@@ -72,4 +76,19 @@ func watched[E Event, R any](w *watcher, handlers []func(context.Context, E) (R,
 		})
 	}
 	return all
+}
+
+// listening is an asker that tells what was answered. A no stands, whatever is
+// answered after it.
+type listening struct {
+	asker
+	to *Handled
+}
+
+func (l *listening) ask(ctx context.Context, e *ToolCallEvent, reason string, decide Decide) (Answer, error) {
+	answer, err := l.asker.ask(ctx, e, reason, decide)
+	if err == nil && (l.to.Asked == nil || l.to.Asked.Allowed) {
+		l.to.Asked = &answer
+	}
+	return answer, err
 }

@@ -214,7 +214,7 @@ func TestAnthropicErrors(t *testing.T) {
 		{providertest.Answer(429, says("rate_limit_error", "Slow down"), "Retry-After", "7"), pipeline.TypeRateLimit, "http-429", "rate_limit_error: Slow down", 7 * time.Second},
 		{providertest.Answer(500, says("api_error", "Internal server error")), pipeline.TypeServer, "http-500", "api_error: Internal", 0},
 		{providertest.Answer(504, says("timeout_error", "Too long")), pipeline.TypeTimeout, "http-504", "timeout_error", 0},
-		{providertest.Answer(401, says("authentication_error", "invalid x-api-key")), pipeline.TypeRefusal, "http-401", "invalid x-api-key", 0},
+		{providertest.Answer(401, says("authentication_error", "invalid x-api-key")), pipeline.TypeServer, "http-401", "invalid x-api-key", 0},
 		{providertest.Answer(400, says("invalid_request_error", "Output blocked by content filtering policy")), pipeline.TypeRefusal, "content-filter", "blocked", 0},
 		{providertest.Answer(400, says("invalid_request_error", "Your credit balance is too low")), pipeline.TypeRefusal, "http-400", "credit", 0},
 		{

@@ -97,14 +97,14 @@ func (m *batched) look(ctx context.Context) {
 		b.every = min(longestLook, b.every*3/2)
 		b.next = m.now().Add(b.every)
 		if ctx.Err() == nil {
-			m.lookFailed(b, err)
+			m.looked(b, err)
 		}
 	}
 }
 
-// lookFailed takes in how looking at a batch went. One that cannot be looked at any
+// looked takes in how looking at a batch went. One that cannot be looked at any
 // more is left with the service: sent again, its requests would be charged twice.
-func (m *batched) lookFailed(b *batch, err *pipeline.Failure) {
+func (m *batched) looked(b *batch, err *pipeline.Failure) {
 	switch {
 	case err == nil:
 		b.failing = time.Time{}

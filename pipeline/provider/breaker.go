@@ -20,6 +20,7 @@ const (
 	unsent         = "unsent"          // the request's time was over before it was its turn
 	awaited        = "awaited"         // the request is left to a batch, which is found again
 	quotaExhausted = "quota-exhausted" // nothing will be answered until somebody pays
+	unknownKey     = "http-401"        // nor with this key
 )
 
 // breaker is a circuit breaker: it opens when the service is down, and closes
@@ -79,7 +80,7 @@ func (l *Limiter) pause(now time.Time) {
 	b.outages++
 	l.counts.Pauses++
 	l.note(WhyPaused, now)
-	if b.last.Code == quotaExhausted {
+	if hopeless(b.last) {
 		l.giveUp(now)
 		return
 	}

@@ -85,15 +85,16 @@ func (s *service) keyHint() string {
 }
 
 // typeOf is the type of failure a status stands for: what may be different another
-// time is a limit, a timeout or the server's failing; all else is the service's
-// word on this request.
+// time is a limit, a timeout or the server's failing, and so is a key that the
+// service does not know, which says nothing of what was asked; all else is the
+// service's word on this request.
 func typeOf(status int) string {
 	switch {
 	case status == http.StatusTooManyRequests:
 		return pipeline.TypeRateLimit
 	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout:
 		return pipeline.TypeTimeout
-	case status >= 500, status == http.StatusConflict, status == http.StatusTooEarly, status < 200:
+	case status >= 500, status == http.StatusUnauthorized, status == http.StatusConflict, status == http.StatusTooEarly, status < 200:
 		return pipeline.TypeServer
 	}
 	return pipeline.TypeRefusal

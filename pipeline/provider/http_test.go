@@ -92,7 +92,7 @@ func TestRetryAfter(t *testing.T) {
 
 func TestServiceStatuses(t *testing.T) {
 	for status, want := range map[int]string{
-		400: pipeline.TypeRefusal, 401: pipeline.TypeRefusal, 403: pipeline.TypeRefusal, 404: pipeline.TypeRefusal,
+		400: pipeline.TypeRefusal, 401: pipeline.TypeServer, 403: pipeline.TypeRefusal, 404: pipeline.TypeRefusal,
 		408: pipeline.TypeTimeout, 409: pipeline.TypeServer, 413: pipeline.TypeRefusal, 422: pipeline.TypeRefusal,
 		425: pipeline.TypeServer, 429: pipeline.TypeRateLimit, 500: pipeline.TypeServer, 502: pipeline.TypeServer,
 		503: pipeline.TypeServer, 504: pipeline.TypeTimeout, 529: pipeline.TypeServer,

@@ -182,7 +182,7 @@ const (
 	answered                 // that it is well
 	refused                  // that it is there
 	throttled                // that it was asked too much
-	exhausted                // that it will not answer for as long as nobody pays
+	exhausted                // that it will not answer until somebody pays, or gives another key
 	failing                  // that it is not well
 )
 
@@ -202,10 +202,13 @@ func (l *Limiter) judge(ctx, attempt context.Context, err error) outcome {
 	}
 	f := asFailure(err)
 	switch f.Type {
-	case pipeline.TypeRateLimit:
-		if f.Code == quotaExhausted {
+	case pipeline.TypeRateLimit, pipeline.TypeServer:
+		if hopeless(f) {
 			return outcome{verdict: exhausted, failure: f}
 		}
+	}
+	switch f.Type {
+	case pipeline.TypeRateLimit:
 		return outcome{verdict: throttled, failure: f}
 	case pipeline.TypeServer, pipeline.TypeTimeout:
 		return outcome{verdict: failing, failure: f}

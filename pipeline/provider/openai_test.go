@@ -460,7 +460,7 @@ func TestOpenAIFaults(t *testing.T) {
 		{"rate limit in milliseconds", said(429, "slow down", "null", "Retry-After-Ms", "150", "Retry-After", "1"), limited, "http-429", "", 150 * time.Millisecond},
 		{"no more money", said(429, "You exceeded your current quota", `"insufficient_quota"`), limited, "quota-exhausted", "exceeded your current quota", 0},
 		{"no more money at a gateway", said(402, "Insufficient credits", "402"), limited, "quota-exhausted", "", 0},
-		{"no key", said(401, "Incorrect API key provided: "+testKey, `"invalid_api_key"`), refused, "http-401", "Incorrect API key provided: [secret]; the key is that of the environment variable TEST_KEY", 0},
+		{"no key", said(401, "Incorrect API key provided: "+testKey, `"invalid_api_key"`), server, "http-401", "Incorrect API key provided: [secret]; the key is that of the environment variable TEST_KEY", 0},
 		{"not allowed", said(403, "no access", "null"), refused, "http-403", "the environment variable TEST_KEY", 0},
 		{"no such model", said(404, "The model does not exist", `"model_not_found"`), refused, "http-404", "The model does not exist", 0},
 		{"too long", said(400, "maximum context length", `"context_length_exceeded"`), refused, "http-400", "maximum context length", 0},

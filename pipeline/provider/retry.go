@@ -42,7 +42,10 @@ func (m *retried) Generate(ctx context.Context, req *pipeline.Request) (*pipelin
 			return reply, nil
 		}
 		if fatal, ok := errors.AsType[*pipeline.Fatal](err); ok {
-			return nil, &pipeline.Fatal{Err: fatal.Err, Attempts: failed}
+			if len(failed) > 0 {
+				fatal = &pipeline.Fatal{Err: fatal.Err, Attempts: failed}
+			}
+			return nil, fatal
 		}
 		try, probe := tryOf(err)
 		if !retryable(try.Failure) {
@@ -97,9 +100,14 @@ func asFailure(err error) *pipeline.Failure {
 func retryable(f *pipeline.Failure) bool {
 	switch f.Type {
 	case pipeline.TypeRateLimit, pipeline.TypeServer, pipeline.TypeTimeout:
-		return f.Code != outageCode && f.Code != quotaExhausted
+		return f.Code != outageCode && !hopeless(f)
 	}
 	return false
+}
+
+// hopeless reports whether nothing will be answered until a person does something.
+func hopeless(f *pipeline.Failure) bool {
+	return f.Code == quotaExhausted || f.Code == unknownKey
 }
 
 // after is the failure with the tries before it. Models may fail with the same

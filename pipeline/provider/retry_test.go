@@ -63,7 +63,7 @@ func TestWhatIsRetried(t *testing.T) {
 					t.Fatalf("got %v and %v after %d tries, want %d", reply, err, s.n, c.tries)
 				}
 				if c.class == "" {
-					if !errors.Is(err, fatal) {
+					if !errors.Is(err, fatal.Err) {
 						t.Errorf("got %v, want what is fatal", err)
 					}
 					return

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,8 +102,9 @@ func Open(dir string, past func(pipeline.Sent)) (*Journal, error) {
 	return j, nil
 }
 
-// Read opens the journal in a folder to be read alone. There is none when nothing
-// is known.
+// Read opens the journal in a folder to be read alone: models and tools behind it
+// are answered from it, and what it does not know fails with code [NotAnswered].
+// There is none when nothing is known.
 func Read(dir string) (*Journal, error) {
 	j, _, err := load(dir, nil)
 	return j, err
@@ -265,8 +267,11 @@ func (j *Journal) keep(e kept) error {
 }
 
 // note writes an entry that nobody acts on: it may reach the disk later, with
-// the next one that is kept.
+// the next one that is kept. A journal that is only read notes nothing.
 func (j *Journal) note(e kept) error {
+	if j.out == nil {
+		return nil
+	}
 	_, err := j.append(e)
 	return err
 }
@@ -333,6 +338,7 @@ func (j *Journal) sync(end int64) error {
 	if j.synced >= end {
 		return nil
 	}
+	runtime.Gosched() // those who are about to append are in the same sync then
 	j.mu.Lock()
 	upTo := j.size
 	err := j.flush()
@@ -340,7 +346,7 @@ func (j *Journal) sync(end int64) error {
 	if err != nil {
 		return err
 	}
-	if err := j.files[len(j.files)-1].Sync(); err != nil {
+	if err := syncData(j.files[len(j.files)-1]); err != nil {
 		j.mu.Lock()
 		j.err = err
 		j.mu.Unlock()

@@ -44,6 +44,8 @@ func (m *journaled) Generate(ctx context.Context, req *pipeline.Request) (*pipel
 			return nil, err
 		}
 		return e.again()
+	case m.journal.out == nil:
+		return nil, notAnswered("reply of the model " + req.Model + " here")
 	}
 	return m.ask(ctx, req, key, hash, len(canonical))
 }

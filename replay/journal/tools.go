@@ -52,6 +52,9 @@ func (j *Journal) Tool(ctx context.Context, site pipeline.Site, name string, inp
 		return "", pipeline.Failf(pipeline.TypeTool, "tool-unfinished",
 			"the tool %s was begun before the run was cut off, and may have done what it does; see whether it did, undo it if need be, and ask the row again with --fresh", name)
 	}
+	if j.out == nil {
+		return "", notAnswered("result of the tool " + name + " here")
+	}
 	entry := kept{Site: key, Hash: hash, Tool: &toolEntry{Name: name}}
 	if effects != pipeline.EffectsRead {
 		if err := j.keep(entry); err != nil {

@@ -46,7 +46,7 @@ type desk struct {
 	watch   func(answers int)
 }
 
-func newDesk(t *testing.T) *desk {
+func newDesk(t testing.TB) *desk {
 	d := &desk{asked: map[string]int{}}
 	d.Server = httptest.NewServer(http.HandlerFunc(d.serve))
 	t.Cleanup(d.Close)
@@ -126,7 +126,7 @@ func (d *desk) counts() map[string]int {
 
 // deskFiles writes a spec about n tickets, two candidates and their programs, and
 // returns the folder.
-func deskFiles(t *testing.T, url string, n int, more string) string {
+func deskFiles(t testing.TB, url string, n int, more string) string {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "plain.yaml"), fmt.Sprintf(route, "Route the ticket."))
 	write(t, filepath.Join(dir, "tersely.yaml"), fmt.Sprintf(route, "Route the ticket tersely."))

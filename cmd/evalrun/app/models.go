@@ -146,6 +146,8 @@ type models struct {
 	cache  *replyCache        // nil when there is none
 	batch  *provider.BatchRun // nil outside of a run: models are asked one by one, whatever their mode
 
+	offline bool // no service is asked and no tool runs: no key is needed
+
 	mu   sync.Mutex
 	open map[string]*openModel
 }
@@ -285,7 +287,9 @@ func (ms *models) options(name string, spec *modelSpec) (provider.Options, error
 		}
 	}
 	var err error
-	o.Key, o.KeyFrom, err = spec.key(ms.spec.file)
+	if !ms.offline {
+		o.Key, o.KeyFrom, err = spec.key(ms.spec.file)
+	}
 	return o, err
 }
 
@@ -318,7 +322,8 @@ type limitsSpec struct {
 	RetryFor       time.Duration `conf:"retry_for"`       // tries and back-off of a request in all
 	Outage         time.Duration `conf:"outage"`          // how long a service that is down is waited for
 
-	Budget budgetSpec `conf:"budget"`
+	Budget       budgetSpec `conf:"budget"`
+	ConfirmAbove amount     `conf:"confirm_above"` // money: a run estimated to cost more is asked about on a terminal
 }
 
 // of are the limits of one model.

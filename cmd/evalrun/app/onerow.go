@@ -89,6 +89,9 @@ func noRow(id string, plans []*harness.Checked) error {
 		}
 	}
 	hint := fmt.Sprintf("; there are %d rows, the first is %s", len(all), all[0])
+	if len(all) == 1 {
+		hint = "; the only row is " + all[0]
+	}
 	if near != nil {
 		hint = "; did you mean " + strings.Join(near, " or ") + "?"
 	}

@@ -23,7 +23,7 @@ func (e *env) pluginsCommand() *cli.Command {
 			Flags:       []cli.Flag{e.noExecFlag()},
 			Action:      e.checkPlugins,
 		}, {
-			Name: "trace", Usage: "what each plugin does to one row's call, handler by handler", ArgsUsage: "RUN ROW",
+			Name: "trace", Usage: "what each plugin does to one row's call, handler by handler; asks no model", ArgsUsage: "RUN ROW",
 			Description: "evalrun plugins trace latest 0183e3ac-ef28-7c0b-bdac-0e12e89e2cf4 --candidate cot",
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "candidate", Usage: "only this `one`"},
@@ -73,11 +73,7 @@ func (e *env) checkPlugins(c *cli.Context) error {
 		for _, r := range results {
 			line := r.Error + "\n"
 			if r.Manifest != nil {
-				hooks := make([]string, len(r.Hooks))
-				for i, h := range r.Hooks {
-					hooks[i] = string(h)
-				}
-				line = fmt.Sprintf("%s: Plugin(%q, %s: %s), api %d, %s, %s\n", r.File, r.Name, r.Version, strings.Join(hooks, ", "), r.API, r.Kind, r.Content)
+				line = fmt.Sprintf("%s: Plugin(%q, %s: %s), api %d, %s, %s\n", r.File, r.Name, r.Version, joinHooks(r.Hooks), r.API, r.Kind, r.Content)
 			}
 			if err = e.print(e.wrapped(line)); err != nil {
 				return err
@@ -91,4 +87,12 @@ func (e *env) checkPlugins(c *cli.Context) error {
 		err = e.said(usagef("%d of %d plugins cannot be loaded", bad, len(files)))
 	}
 	return err
+}
+
+func joinHooks(hooks []pipeline.Hook) string {
+	names := make([]string, len(hooks))
+	for i, h := range hooks {
+		names[i] = string(h)
+	}
+	return strings.Join(names, ", ")
 }

@@ -36,10 +36,11 @@ func (e *env) reportCommand() *cli.Command {
 			}
 			var formats []text
 			for name := range strings.SplitSeq(c.String("format"), ",") {
-				formats = append(formats, text{s: strings.TrimSpace(name)})
-			}
-			if err := checkFormats(formats); err != nil {
-				return err
+				name = strings.TrimSpace(name)
+				if _, err := reports.FindFormat(name); err != nil {
+					return usagef("--format: %v", err)
+				}
+				formats = append(formats, text{s: name})
 			}
 			facts, err := reports.StoredFacts(run.Dir)
 			if err != nil {

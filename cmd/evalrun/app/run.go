@@ -43,6 +43,9 @@ func (e *env) runCommand() *cli.Command {
 			&cli.StringFlag{Name: "row", Usage: "ask about the row of this `ID` alone, outside of any run"},
 			&cli.StringFlag{Name: "candidate", Usage: "with --row: only this `candidate`"},
 			&cli.BoolFlag{Name: "show-request", Usage: "with --row: show what would be sent, and ask nothing"},
+			&cli.IntFlag{Name: "max-retries", Value: -1, Usage: "further `tries` of a request that a service failed (default: as the spec says, or 6)"},
+			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask before much money is spent"},
+			&cli.BoolFlag{Name: "allow-unpriced", Usage: "run with a budget of money although the price of a model is not known"},
 			&cli.IntFlag{Name: "concurrency", Usage: "`rows` asked at once (default: evalrun chooses)"},
 		},
 		Action: func(c *cli.Context) error {
@@ -71,6 +74,12 @@ func (e *env) runCommand() *cli.Command {
 			} else if n > 0 {
 				s.Limits.Concurrency = workers(n)
 			}
+			if n := c.Int("max-retries"); c.IsSet("max-retries") {
+				if n < 0 {
+					return usagef("--max-retries: %d is less than 0", n)
+				}
+				s.Limits.MaxRetries = &n
+			}
 			if c.String("row") != "" {
 				if c.Bool("fresh") || c.Bool("dry-run") || c.IsSet("retry-failed") {
 					return usagef("--row asks one row outside of any run: leave --fresh, --dry-run and --retry-failed out")
@@ -87,7 +96,7 @@ func (e *env) runCommand() *cli.Command {
 			if len(retry) > 0 && c.Bool("fresh") {
 				return usagef("--retry-failed goes on with a run, --fresh starts over: leave one of the two out")
 			}
-			return e.run(c.Context, s, runFlags{c.String("runs"), c.Bool("fresh"), c.Bool("dry-run"), retry})
+			return e.run(c.Context, s, runFlags{c.String("runs"), c.Bool("fresh"), c.Bool("dry-run"), retry, c.Bool("yes"), c.Bool("allow-unpriced")})
 		},
 	}
 }
@@ -97,6 +106,8 @@ type runFlags struct {
 	root       string   // the folder of runs
 	fresh, dry bool     // start over; ask nothing
 	retry      []string // classes of failures to ask anew
+	yes        bool     // ask nobody before money is spent
+	unpriced   bool     // a budget of money may have models without a price
 }
 
 // splitList reads a list whose items may be separated by commas.
@@ -125,12 +136,19 @@ func (e *env) run(ctx context.Context, s *spec, flags runFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	if flags.dry {
-		return e.printPlan(plans)
-	}
 	info := e.runInfo(s)
 	info.Tools = w.tools.String()
 	info.Fresh = flags.fresh
+	estimate, err := w.foresee(ctx, flags.root, info, plans)
+	if err != nil {
+		return err
+	}
+	if flags.dry {
+		return e.printPlan(s, plans, estimate)
+	}
+	if err := e.affordable(s, estimate, flags); err != nil {
+		return err
+	}
 	run, err := harness.StartRun(flags.root, info, plans...)
 	if err != nil {
 		return harnessError(fmt.Errorf("the run's folder: %w", err))
@@ -286,7 +304,7 @@ func (e *env) printReport(report *reports.Report, dir string) error {
 }
 
 // printPlan prints what a run would ask.
-func (e *env) printPlan(plans []*harness.Checked) error {
+func (e *env) printPlan(s *spec, plans []*harness.Checked, foreseen *estimate) error {
 	type candidate struct {
 		Name    string   `json:"name"`
 		Model   string   `json:"model,omitzero"`
@@ -347,7 +365,11 @@ func (e *env) printPlan(plans []*harness.Checked) error {
 		out = append(out, ev)
 	}
 	if e.json {
-		return e.printJSON(map[string]any{"calls": calls, "judge_calls": judging, "evaluations": out})
+		plan := map[string]any{"calls": calls, "judge_calls": judging, "evaluations": out}
+		if foreseen != nil {
+			plan["estimate"] = foreseen
+		}
+		return e.printJSON(plan)
 	}
 	for _, ev := range out {
 		name := ""
@@ -385,6 +407,11 @@ func (e *env) printPlan(plans []*harness.Checked) error {
 			if err := e.print("  " + text + "\n"); err != nil {
 				return err
 			}
+		}
+	}
+	if foreseen != nil {
+		if err := e.print("to ask: " + foreseen.words(s) + "\n"); err != nil {
+			return err
 		}
 	}
 	of := ""

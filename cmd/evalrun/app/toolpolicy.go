@@ -110,12 +110,14 @@ type toolPolicy struct {
 	box   tools.Map           // that, and what the command was built with
 	known map[string]bool     // tools that candidates have, by name
 	runs  map[string]bool     // of them, those that run
+
+	offline bool // none does, whatever the policy
 }
 
 func (w *wiring) toolPolicy() (*toolPolicy, error) {
 	p := &toolPolicy{
 		env: w.env, spec: w.spec, run: map[string]specTool{}, box: maps.Clone(w.env.tools),
-		known: map[string]bool{}, runs: map[string]bool{},
+		known: map[string]bool{}, runs: map[string]bool{}, offline: w.models.offline,
 	}
 	for _, t := range w.spec.Tools.run {
 		if _, twice := p.box[t.Key]; twice {
@@ -166,7 +168,7 @@ func (p *toolPolicy) give(c *harness.Candidate) error {
 		}
 	}
 	for _, name := range policy.Live {
-		if t := p.run[name]; t.command != "" && !p.runs[name] {
+		if t := p.run[name]; t.command != "" && !p.runs[name] && !p.offline {
 			p.env.sayTool(name, t)
 		}
 		p.runs[name] = true

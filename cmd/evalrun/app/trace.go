@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -16,29 +15,46 @@ import (
 	"evalrun/internal/canon"
 	"evalrun/pipeline"
 	"evalrun/plugins"
+	"evalrun/replay/journal"
 )
 
-// trace is what plugins do to one row's call of a candidate.
+// trace is what plugins do to one answer of a candidate.
 type trace struct {
 	Evaluation string         `json:"evaluation,omitzero"`
 	Candidate  string         `json:"candidate"`
 	Row        string         `json:"row"`
-	Recorded   datasets.Value `json:"recorded"` // what plugins had done to the rated call: not applied
+	Repeat     int            `json:"repeat"`
+	Recorded   datasets.Value `json:"recorded"`       // what plugins had done to the rated call
+	Idle       []idlePlugin   `json:"idle,omitempty"` // plugins that do nothing in a run
 	Steps      []traceStep    `json:"steps"`
-	Failure    string         `json:"failure,omitzero"`
+	Stopped    string         `json:"stopped,omitzero"` // why no more is known: the run has no answer here
+	Failure    string         `json:"failure,omitzero"` // why the call failed, in the run too
+
+	plugins int // around the candidate
+}
+
+// idlePlugin is a plugin whose hooks are those of turns, or none.
+type idlePlugin struct {
+	Plugin  string          `json:"plugin"`
+	Version string          `json:"version"`
+	Hooks   []pipeline.Hook `json:"hooks"`
 }
 
 // traceStep is one handler: the fields its change is about, as they were before
-// and after it.
+// and after it; at the hooks of tools always the tool's input or output.
 type traceStep struct {
-	Hook    pipeline.Hook   `json:"hook"`
-	Plugin  string          `json:"plugin"`
-	Version string          `json:"version"`
-	Micros  float64         `json:"microseconds"`
-	Before  datasets.Values `json:"before"`
-	Change  datasets.Value  `json:"change"` // null: it changed nothing
-	After   datasets.Values `json:"after"`
-	Error   string          `json:"error,omitzero"`
+	Hook       pipeline.Hook   `json:"hook"`
+	Plugin     string          `json:"plugin"`
+	Version    string          `json:"version"`
+	Path       string          `json:"path"` // of the call, or of the tool
+	Invocation datasets.Value  `json:"invocation,omitzero"`
+	Micros     float64         `json:"microseconds"`
+	Before     datasets.Values `json:"before"`
+	Change     datasets.Value  `json:"change"` // null: it changed nothing
+	After      datasets.Values `json:"after"`  // empty when nothing went on from here
+	Person     string          `json:"person,omitzero"`
+	Blocked    bool            `json:"blocked,omitzero"` // the tool does not run
+	Error      string          `json:"error,omitzero"`
 }
 
 func (e *env) tracePlugins(c *cli.Context) error {
@@ -46,7 +62,7 @@ func (e *env) tracePlugins(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	run, _, err := openRun(args[0], c.String("runs"))
+	run, err := findRun(args[0], c.String("runs"))
 	if err != nil {
 		return err
 	}
@@ -66,6 +82,7 @@ func (e *env) tracePlugins(c *cli.Context) error {
 		return err
 	}
 	defer w.close()
+	w.models.offline = true
 	plans, err := w.plans(c.Context)
 	if err != nil {
 		return err
@@ -83,20 +100,17 @@ func (e *env) tracePlugins(c *cli.Context) error {
 		if i < 0 {
 			continue
 		}
-		row, err := p.Rows.At(i)
-		if err != nil {
-			return exit(ExitData, err)
-		}
 		for k := range p.Candidates {
 			if want := c.String("candidate"); p.Candidates[k].Recorded || want != "" && want != p.Candidates[k].Name {
 				continue
 			}
-			t, err := e.trace(c.Context, &p.Candidates[k], row)
-			if err != nil {
-				return err
+			for repeat := range max(1, p.Repeats) {
+				t, err := newTrace(c.Context, run, checked, harness.Task{Row: i, Candidate: k, Repeat: repeat})
+				if err != nil {
+					return harnessError(err)
+				}
+				traces = append(traces, t)
 			}
-			t.Evaluation = p.Name
-			traces = append(traces, t)
 		}
 	}
 	if len(traces) == 0 {
@@ -169,87 +183,77 @@ func tracedCandidate(name string, plans []*harness.Checked) error {
 	return nil
 }
 
-// trace asks a candidate about a row once more with its plugins watched. A model
-// whose replies would cost something is not asked: what plugins do until then is
-// shown.
-func (e *env) trace(ctx context.Context, cand *harness.Candidate, row datasets.Row) (*trace, error) {
-	t := &trace{Candidate: cand.Name, Row: row.ID, Recorded: row.Meta["changes"], Steps: []traceStep{}}
-	var mu sync.Mutex
-	var seen []pipeline.Handled
-	see := func(h pipeline.Handled) {
-		mu.Lock()
-		defer mu.Unlock()
-		seen = append(seen, h)
+// newTrace traces one answer.
+func newTrace(ctx context.Context, run *harness.Run, checked *harness.Checked, task harness.Task) (*trace, error) {
+	p := checked.Plan()
+	cand := &p.Candidates[task.Candidate]
+	row, err := p.Rows.At(task.Row)
+	if err != nil {
+		return nil, exit(ExitData, err)
 	}
-	watched := map[*pipeline.Plugin]*pipeline.Plugin{}
-	watch := func(list []*pipeline.Plugin) []*pipeline.Plugin {
-		var out []*pipeline.Plugin
-		for _, p := range list {
-			if watched[p] == nil {
-				watched[p] = pipeline.Watch(p, e.now, see)
-			}
-			out = append(out, watched[p])
-		}
-		return out
+	t := &trace{
+		Evaluation: p.Name, Candidate: cand.Name, Row: row.ID, Repeat: task.Repeat, Recorded: row.Meta["changes"], Steps: []traceStep{},
+		plugins: len(cand.Plugins),
 	}
-	// What is left after the last plugin is what one more would be told.
-	last, err := pipeline.NewPlugin("after",
-		pipeline.OnBeforeCall(func(context.Context, *pipeline.CallEvent) (*pipeline.Change, error) { return nil, nil }),
-		pipeline.OnRequest(func(context.Context, *pipeline.RequestEvent) (*pipeline.Request, error) { return nil, nil }))
+	for _, idle := range cand.Idle() {
+		m := idle.Describe()
+		t.Idle = append(t.Idle, idlePlugin{m.Name, m.Version, m.Hooks})
+	}
+	handled, call, err := run.Trace(ctx, checked, task)
 	if err != nil {
 		return nil, err
 	}
-	caller := *cand.Caller
-	caller.Conversation.Plugins = watch(caller.Conversation.Plugins)
-	caller.Process.Plugins = append(watch(caller.Process.Plugins), pipeline.Watch(last, e.now, see))
-	free := func(lm pipeline.LM) pipeline.LM {
-		if !lm.Deterministic {
-			lm.Model = unasked{}
-		}
-		return lm
+	for i := range handled {
+		t.Steps = append(t.Steps, newStep(&handled[i]))
 	}
-	caller.LM = free(caller.LM)
-	if lookup := caller.Lookup; lookup != nil { // a plugin may name another model
-		caller.Lookup = func(name string) (pipeline.LM, error) {
-			lm, err := lookup(name)
-			return free(lm), err
-		}
-	}
-	program := cand.Program.WithPlugins(watch(cand.Program.Plugins())...)
-	tools := cand.Tools.For(&row, nil) // a trace runs none
-	call, err := caller.Ask(ctx, program, pipeline.Ask{
-		Site: pipeline.Site{Row: row.ID, Purpose: "trace"}, Inputs: program.Own(row.Inputs), Context: row.Context, Tools: tools, Approve: tools.Approve,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if call.Failure != nil {
-		t.Failure = call.Failure.Error()
-	}
-	for i, h := range seen {
-		if h.Plugin == "after" {
-			continue
-		}
-		step := traceStep{Hook: h.Hook, Plugin: h.Plugin, Version: h.Version, Micros: float64(h.Took.Nanoseconds()) / 1e3, Change: datasets.Null, Before: datasets.Values{}, After: datasets.Values{}}
-		if h.Err != nil {
-			step.Error = h.Err.Error()
-		}
-		if !h.Change.IsZero() {
-			step.Change = h.Change
-			for name := range h.Change.Members() {
-				step.Before[name] = h.Event[name]
-				step.After[name] = h.Change.Member(name) // of a tool's hooks, where nobody is told what is left
-				for _, next := range seen[i+1:] {
-					if next.Hook == h.Hook {
-						step.After[name] = next.Event[name]
-						break
-					}
-				}
-			}
-		}
-		t.Steps = append(t.Steps, step)
+	switch f := call.Failure; {
+	case f == nil:
+	case f.Code == journal.NotAnswered:
+		t.Stopped = f.Message
+	case f.Type == pipeline.TypeDiverged:
+		t.Stopped = "the run asked something else here: a handler is not deterministic, or what shapes requests has changed"
+	default:
+		t.Failure = f.Error()
 	}
 	return t, nil
+}
+
+// fieldsOf names the fields of a hook's event that its handlers act on, where that
+// is not what their changes name.
+var fieldsOf = map[pipeline.Hook]string{pipeline.HookToolCall: "input", pipeline.HookToolResult: "output"}
+
+func newStep(h *harness.Traced) traceStep {
+	s := traceStep{
+		Hook: h.Hook, Plugin: h.Plugin, Version: h.Version, Path: h.Event["path"].String(), Invocation: h.Event["invocation"],
+		Micros: float64(h.Took.Nanoseconds()) / 1e3, Change: datasets.Null, Before: datasets.Values{}, After: datasets.Values{},
+	}
+	if !h.Change.IsZero() {
+		s.Change = h.Change
+	}
+	if h.Err != nil {
+		s.Error = h.Err.Error()
+	}
+	s.Blocked = h.Hook == pipeline.HookToolCall && h.After == nil
+	if a := h.Asked; a != nil {
+		s.Person = "allowed it"
+		if !a.Allowed {
+			s.Person = "did not allow it"
+			if a.Reason != "" {
+				s.Person += ": " + a.Reason
+			}
+		}
+	}
+	fields := []string{fieldsOf[h.Hook]}
+	if fields[0] == "" {
+		fields = datasets.ValuesOf(h.Change).Names()
+	}
+	for _, name := range fields {
+		s.Before[name] = h.Event[name]
+		if h.After != nil {
+			s.After[name] = h.After[name]
+		}
+	}
+	return s
 }
 
 // position is where a row lies in a source; -1 when it does not.
@@ -262,40 +266,82 @@ func position(rows datasets.Source, id string) int {
 	return -1
 }
 
-// unasked is the model of a trace that would have to pay.
-type unasked struct{}
-
-func (unasked) Generate(context.Context, *pipeline.Request) (*pipeline.Reply, error) {
-	return nil, pipeline.Failf(pipeline.TypeNotRecorded, "not-asked", "the model is not asked to trace plugins")
-}
-
 func (t *trace) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "row %s, %s\n", t.Row, title(t.Evaluation, t.Candidate))
+	fmt.Fprintf(&b, "row %s, %s", t.Row, title(t.Evaluation, t.Candidate))
+	if t.Repeat > 0 {
+		fmt.Fprintf(&b, ", answer %d", t.Repeat+1)
+	}
+	b.WriteString("\n")
 	for change := range t.Recorded.Elements() {
-		fmt.Fprintf(&b, "  recorded, not applied: %s %s %s %s\n", change.Member("hook"), change.Member("plugin"), change.Member("version"), change.Member("change").JSON())
-	}
-	for _, s := range t.Steps {
-		fmt.Fprintf(&b, "  %s %s %s, %.0f µs\n", s.Hook, s.Plugin, s.Version, s.Micros)
-		switch {
-		case s.Error != "":
-			fmt.Fprintf(&b, "    failed: %s\n", s.Error)
-		case s.Change.IsNull():
-			b.WriteString("    nothing\n")
+		how := "not applied"
+		if hook := pipeline.Hook(change.Member("hook").String()); hook == pipeline.HookTurnStart || hook == pipeline.HookContext {
+			how = "part of the row"
 		}
-		for _, name := range s.Before.Names() {
-			if name == "request" {
-				b.WriteString(replacedText(s.Before[name], s.After[name]))
-				continue
-			}
-			fmt.Fprintf(&b, "    %s\n      before  %s\n      change  %s\n      after   %s\n", name, s.Before[name].JSON(), s.Change.Member(name).JSON(), s.After[name].JSON())
-		}
+		fmt.Fprintf(&b, "  recorded, %s: %s %s %s %s\n", how, change.Member("hook"), change.Member("plugin"), change.Member("version"), change.Member("change").JSON())
 	}
-	if len(t.Steps) == 0 {
+	for _, p := range t.Idle {
+		why := "has no handlers"
+		if len(p.Hooks) > 0 {
+			why = fmt.Sprintf("acts on turns only (%s)", joinHooks(p.Hooks))
+		}
+		fmt.Fprintf(&b, "  %s %s %s: it does nothing in a run\n", p.Plugin, p.Version, why)
+	}
+	for i := range t.Steps {
+		b.WriteString(t.Steps[i].text())
+	}
+	switch {
+	case len(t.Steps) > 0:
+	case t.plugins > len(t.Idle):
+		b.WriteString("  no handler ran\n")
+	default:
 		b.WriteString("  no plugin has a handler here\n")
 	}
-	if t.Failure != "" {
+	switch {
+	case t.Stopped != "":
+		fmt.Fprintf(&b, "  not answered in this run: %s\n", t.Stopped)
+	case t.Failure != "":
 		fmt.Fprintf(&b, "  the call failed: %s\n", t.Failure)
+	}
+	return b.String()
+}
+
+func (s *traceStep) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "  %s %s %s", s.Hook, s.Plugin, s.Version)
+	if strings.Contains(s.Path, "/") { // else it is the program's own call
+		fmt.Fprintf(&b, ", %s", s.Path)
+	}
+	fmt.Fprintf(&b, ", %.0f µs\n", s.Micros)
+	if s.Error == "" && s.Change.IsNull() {
+		b.WriteString("    nothing\n")
+	}
+	for _, name := range s.Before.Names() {
+		change := s.Change.Member(name)
+		switch {
+		case name == "request":
+			b.WriteString(replacedText(s.Before[name], s.After[name]))
+			continue
+		case s.Hook == pipeline.HookToolCall:
+			change = s.Change // of inputs, or a block
+		}
+		if s.Change.IsNull() {
+			fmt.Fprintf(&b, "    %s  %s\n", name, s.Before[name].JSON())
+			continue
+		}
+		fmt.Fprintf(&b, "    %s\n      before  %s\n      change  %s\n", name, s.Before[name].JSON(), change.JSON())
+		if after, ok := s.After[name]; ok {
+			fmt.Fprintf(&b, "      after   %s\n", after.JSON())
+		}
+	}
+	if s.Person != "" {
+		fmt.Fprintf(&b, "    the person %s\n", s.Person)
+	}
+	if s.Error != "" {
+		fmt.Fprintf(&b, "    failed: %s\n", s.Error)
+	}
+	if s.Blocked {
+		b.WriteString("    blocked: the tool does not run\n")
 	}
 	return b.String()
 }
@@ -305,6 +351,9 @@ func replacedText(before, after datasets.Value) string {
 	was, err := pipeline.ParseRequest(before)
 	if err != nil {
 		return fmt.Sprintf("    request: %v\n", err)
+	}
+	if after.IsZero() {
+		return "    a request that is refused\n"
 	}
 	is, err := pipeline.ParseRequest(after)
 	if err != nil {
