@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 
 	"evalrun/datasets"
 	"evalrun/pipeline"
@@ -31,16 +30,11 @@ const sampled = 100
 // spread over all. Models whose replies can be had again at any time are left out.
 // Nothing is asked, and nothing written; plugins run.
 func (r *Run) Estimate(ctx context.Context) ([]Estimate, error) {
-	dir := r.Dir
-	if !r.Again {
-		dir = filepath.Join(r.root, "none of this name")
-	}
-	j, err := journal.Read(filepath.Join(dir, JournalDir))
+	j, err := r.known()
 	if err != nil {
 		return nil, err
 	}
 	defer j.Close()
-	r.takeFrom(j)
 	var list []Estimate
 	for _, c := range r.plans {
 		for k := range c.plan.Candidates {

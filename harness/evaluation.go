@@ -114,16 +114,16 @@ type Usage struct {
 
 // Measured is what an outcome owes to the clock, the host and the schedule.
 type Measured struct {
-	Answers int      `json:"answers"`           // answers that came, failed ones included
-	Asked   int      `json:"asked"`             // of them, calls that were made; none in the recorded lane
-	Cached  int      `json:"cached"`            // of these, calls that a cache or another run answered alone
-	FromRun int      `json:"from_run,omitzero"` // of them, those that another run answered
-	Resumed int      `json:"resumed,omitzero"`  // of the calls that are not cached, those that an earlier process of the run had asked
-	Spent   *float64 `json:"spent,omitzero"`    // what the run paid, all of its processes together, where it is known: without what was cached
-	Latency Latency  `json:"latency"`
-	Waited  float64  `json:"waited"`          // seconds in queues, limits and back-off, of all calls together
-	Retries int      `json:"retries"`         // tries that failed and were made again
-	Reused  Spent    `json:"reused,omitzero"` // what the cached calls took when they were asked
+	Answers int             `json:"answers"`           // answers that came, failed ones included
+	Asked   int             `json:"asked"`             // of them, calls that were made; none in the recorded lane
+	Cached  int             `json:"cached"`            // of these, calls that a cache or another run answered alone
+	FromRun int             `json:"from_run,omitzero"` // of them, those that another run answered
+	Resumed int             `json:"resumed,omitzero"`  // of the calls that are not cached, those that an earlier process of the run had asked
+	Spent   *float64        `json:"spent,omitzero"`    // what the run paid, all of its processes together, where it is known: without what was cached
+	Latency Latency         `json:"latency"`
+	Waited  float64         `json:"waited"`          // seconds in queues, limits and back-off, of all calls together
+	Retries int             `json:"retries"`         // tries that failed and were made again
+	Reused  pipeline.Amount `json:"reused,omitzero"` // what the cached calls took when they were asked
 }
 
 // What a latency is of: see [Latency].

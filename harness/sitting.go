@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"evalrun/internal/disk"
+	"evalrun/pipeline"
 )
 
 // MeasuredFile has the sittings of a run that asked services.
@@ -21,11 +22,11 @@ const MeasuredFile = "measured.json"
 // interrupted and went on has several. Its JSON is an item of measured.json and
 // of a report's "measured".
 type Sitting struct {
-	Started  time.Time  `json:"started"`
-	Ended    *time.Time `json:"ended,omitzero"` // none: the process ended before it could say what it took
-	Models   []Limited  `json:"models"`         // the services that were asked, by name
-	Bookings []Booking  `json:"bookings"`       // what they were asked for, without what a journal or cache answered
-	Before   []Booking  `json:"before"`         // what the run's journal knows that the sittings before were asked for
+	Started  time.Time          `json:"started"`
+	Ended    *time.Time         `json:"ended,omitzero"` // none: the process ended before it could say what it took
+	Models   []Limited          `json:"models"`         // the services that were asked, by name
+	Bookings []pipeline.Booking `json:"bookings"`       // what they were asked for, without what a journal or cache answered
+	Before   []pipeline.Booking `json:"before"`         // what the run's journal knows that the sittings before were asked for
 }
 
 // Limited says how the limits of a model's service went.
@@ -48,44 +49,6 @@ type LimitEvent struct {
 	At    float64 `json:"at"`    // seconds since the model was opened, which is before the first request
 	Limit int     `json:"limit"` // on requests in flight, from then on
 	Why   string  `json:"why"`   // start, grew, rate_limited, server_error, paused, probe, resumed, gave_up
-}
-
-// Booking is what was asked for one purpose, for one cause, of one model.
-type Booking struct {
-	Purpose string `json:"purpose"` // candidate, judge, …, or tool when a tool of a call asked
-	Cause   string `json:"cause"`   // first, retry, or repair; in reports also cached
-	Model   string `json:"model"`
-	Spent
-}
-
-// Spent is what requests took.
-type Spent struct {
-	Requests  int64   `json:"requests"`  // that reached a service
-	Tokens    int64   `json:"tokens"`    // that are known
-	Money     float64 `json:"money"`     // that is known
-	Unknown   int64   `json:"unknown"`   // answered requests of which tokens or price are not known; the sums are without them
-	Uncounted int64   `json:"uncounted"` // of these, those of which tokens are not known
-	Doubtful  int64   `json:"doubtful"`  // requests without an answer that may have been charged all the same
-}
-
-// Add adds what other requests took.
-func (s *Spent) Add(t Spent) {
-	s.Requests += t.Requests
-	s.Tokens += t.Tokens
-	s.Money += t.Money
-	s.Unknown += t.Unknown
-	s.Uncounted += t.Uncounted
-	s.Doubtful += t.Doubtful
-}
-
-// AtLeast raises what is less than in another account of the same requests.
-func (s *Spent) AtLeast(t Spent) {
-	s.Requests = max(s.Requests, t.Requests)
-	s.Tokens = max(s.Tokens, t.Tokens)
-	s.Money = max(s.Money, t.Money)
-	s.Unknown = max(s.Unknown, t.Unknown)
-	s.Uncounted = max(s.Uncounted, t.Uncounted)
-	s.Doubtful = max(s.Doubtful, t.Doubtful)
 }
 
 // measuredSchema is the form of measured.json that is written.

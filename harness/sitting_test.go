@@ -20,12 +20,12 @@ func TestSittings(t *testing.T) {
 	}
 	began := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	ended := began.Add(time.Minute)
-	killed := Sitting{Started: began.Add(-time.Hour), Models: []Limited{}, Bookings: []Booking{}, Before: []Booking{}}
-	open := Sitting{Started: began, Models: []Limited{}, Bookings: []Booking{}, Before: []Booking{}}
+	killed := Sitting{Started: began.Add(-time.Hour), Models: []Limited{}, Bookings: []pipeline.Booking{}, Before: []pipeline.Booking{}}
+	open := Sitting{Started: began, Models: []Limited{}, Bookings: []pipeline.Booking{}, Before: []pipeline.Booking{}}
 	whole := open
 	whole.Ended = &ended
 	whole.Models = []Limited{{Name: "m", Tries: 3, Retries: map[string]int64{"server": 1}, Waited: 0.5, History: []LimitEvent{{At: 0, Limit: 8, Why: "start"}, {At: 1.5, Limit: 4, Why: "resumed"}}}}
-	whole.Bookings = []Booking{{Purpose: "candidate", Cause: "first", Model: "m", Spent: Spent{Requests: 3, Tokens: 12, Money: 0.25, Unknown: 2, Uncounted: 1, Doubtful: 1}}}
+	whole.Bookings = []pipeline.Booking{{Account: pipeline.Account{Purpose: "candidate", Cause: "first", Model: "m"}, Amount: pipeline.Amount{Requests: 3, Tokens: 12, Money: 0.25, Unknown: 2, Uncounted: 1, Doubtful: 1}}}
 	for _, s := range []Sitting{killed, open, whole} { // the last two are one
 		if err := r.KeepSitting(s); err != nil {
 			t.Fatal(err)

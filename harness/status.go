@@ -201,16 +201,11 @@ type ToAsk struct {
 // several requests the first one counts. Models whose replies can be had again at
 // any time are not counted. Nothing is asked, and nothing written; plugins run.
 func (r *Run) ToAsk(ctx context.Context) ([]ToAsk, error) {
-	dir := r.Dir
-	if !r.Again {
-		dir = filepath.Join(r.root, "none of this name")
-	}
-	j, err := journal.Read(filepath.Join(dir, JournalDir))
+	j, err := r.known()
 	if err != nil {
 		return nil, err
 	}
 	defer j.Close()
-	r.takeFrom(j)
 	var list []ToAsk
 	for _, c := range r.plans {
 		for k := range c.plan.Candidates {
@@ -231,6 +226,20 @@ func (r *Run) ToAsk(ctx context.Context) ([]ToAsk, error) {
 		}
 	}
 	return list, nil
+}
+
+// known is what the run's journal, and earlier runs it takes answers from, know. It
+// is only read.
+func (r *Run) known() (*journal.Journal, error) {
+	dir := r.Dir
+	if !r.Again {
+		dir = filepath.Join(r.root, "none of this name")
+	}
+	j, err := journal.Read(filepath.Join(dir, JournalDir))
+	if err == nil {
+		r.takeFrom(j)
+	}
+	return j, err
 }
 
 // toAsk counts the repeats of a row that the journal does not know.

@@ -227,8 +227,8 @@ func (l *lane) measure(r *Result) {
 }
 
 // spent is what the call's requests took, whoever was asked.
-func (r *Result) spent() Spent {
-	s := Spent{Requests: int64(r.Requests)}
+func (r *Result) spent() pipeline.Amount {
+	s := pipeline.Amount{Requests: int64(r.Requests)}
 	if r.usageUnknown() {
 		s.Uncounted = s.Requests
 	} else if r.Requests > 0 {

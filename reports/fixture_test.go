@@ -479,7 +479,7 @@ func servedStage() *stage {
 			m := &out.Measured
 			m.Latency.Of, m.Waited, m.Retries = harness.OfWire, 12.5*float64(i+1), 3+i
 			m.Cached, m.Latency.N = 10, 30
-			m.Reused = harness.Spent{Requests: 10, Tokens: 2400, Unknown: 10}
+			m.Reused = pipeline.Amount{Requests: 10, Tokens: 2400, Unknown: 10}
 			if out.Price != nil {
 				m.Reused.Money, m.Reused.Unknown = 0.00123, 0
 			}
@@ -499,11 +499,11 @@ func servedSittings() []harness.Sitting {
 		}
 		return history
 	}
-	booking := func(cause, model string, s harness.Spent) harness.Booking {
-		return harness.Booking{Purpose: "candidate", Cause: cause, Model: model, Spent: s}
+	booking := func(cause, model string, s pipeline.Amount) pipeline.Booking {
+		return pipeline.Booking{Account: pipeline.Account{Purpose: "candidate", Cause: cause, Model: model}, Amount: s}
 	}
 	return []harness.Sitting{
-		{Started: began, Models: []harness.Limited{{Name: "small", History: events(0, 8, "start")}}, Bookings: []harness.Booking{}, Before: []harness.Booking{}},
+		{Started: began, Models: []harness.Limited{{Name: "small", History: events(0, 8, "start")}}, Bookings: []pipeline.Booking{}, Before: []pipeline.Booking{}},
 		{
 			Started: began.Add(4 * time.Minute), Ended: &ended,
 			Models: []harness.Limited{
@@ -517,12 +517,12 @@ func servedSittings() []harness.Sitting {
 						200, 42, "paused", 201, 42, "probe", 231, 42, "probe", 231, 21, "resumed", 240, 42, "grew", 350, 44, "grew"),
 				},
 			},
-			Bookings: []harness.Booking{
-				booking("first", "big|er", harness.Spent{Requests: 27, Tokens: 6000, Unknown: 26, Doubtful: 1}),
-				booking("first", "small", harness.Spent{Requests: 30, Tokens: 7400, Money: 0.0042}),
-				booking("retry", "small", harness.Spent{Requests: 14, Unknown: 2, Uncounted: 2}),
+			Bookings: []pipeline.Booking{
+				booking("first", "big|er", pipeline.Amount{Requests: 27, Tokens: 6000, Unknown: 26, Doubtful: 1}),
+				booking("first", "small", pipeline.Amount{Requests: 30, Tokens: 7400, Money: 0.0042}),
+				booking("retry", "small", pipeline.Amount{Requests: 14, Unknown: 2, Uncounted: 2}),
 			},
-			Before: []harness.Booking{booking("first", "small", harness.Spent{Requests: 10, Tokens: 2400, Money: 0.00123})},
+			Before: []pipeline.Booking{booking("first", "small", pipeline.Amount{Requests: 10, Tokens: 2400, Money: 0.00123})},
 		},
 	}
 }

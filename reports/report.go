@@ -10,6 +10,7 @@ import (
 	"evalrun/datasets"
 	"evalrun/harness"
 	"evalrun/harness/stats"
+	"evalrun/pipeline"
 )
 
 // Report is what there is to say about a run. Its JSON is report.json.
@@ -108,7 +109,7 @@ type Measured struct {
 	Host        map[string]string    `json:"host,omitempty"`
 	InDoubt     int                  `json:"in_doubt,omitzero"` // requests of processes that were killed before they knew what became of them
 	Evaluations []MeasuredEvaluation `json:"evaluations"`
-	Spending    []harness.Booking    `json:"spending,omitempty"` // of all sittings together, and what a cache or another run answered, of cause cached
+	Spending    []pipeline.Booking   `json:"spending,omitempty"` // of all sittings together, and what a cache or another run answered, of cause cached
 	Sittings    []harness.Sitting    `json:"sittings,omitempty"` // of a run that asked services
 }
 

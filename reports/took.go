@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"evalrun/harness"
+	"evalrun/pipeline"
 )
 
 // causeCached is the cause of what a cache or another run answered.
@@ -21,37 +22,35 @@ func (r *Report) served() bool {
 // after each purpose and model what a cache or another run answered. A sitting that
 // was cut off booked nothing; what the next one found of it in the journal is the
 // least it took.
-func (r *Report) spending() []harness.Booking {
-	type account struct{ purpose, model, cause string }
-	sums := map[account]*harness.Spent{}
-	under := func(purpose, model, cause string) *harness.Spent {
-		a := account{purpose, model, cause}
+func (r *Report) spending() []pipeline.Booking {
+	sums := map[pipeline.Account]*pipeline.Amount{}
+	under := func(a pipeline.Account) *pipeline.Amount {
 		if sums[a] == nil {
-			sums[a] = &harness.Spent{}
+			sums[a] = &pipeline.Amount{}
 		}
 		return sums[a]
 	}
 	for _, s := range r.Measured.Sittings {
 		for _, b := range s.Before {
-			under(b.Purpose, b.Model, b.Cause).AtLeast(b.Spent)
+			under(b.Account).AtLeast(b.Amount)
 		}
 		for _, b := range s.Bookings {
-			under(b.Purpose, b.Model, b.Cause).Add(b.Spent)
+			under(b.Account).Add(b.Amount)
 		}
 	}
 	for _, e := range r.Evaluations {
 		for _, out := range e.Candidates {
-			if reused := out.Measured.Reused; reused != (harness.Spent{}) && out.Model != nil {
-				under("candidate", out.Model.Name, causeCached).Add(reused)
+			if reused := out.Measured.Reused; reused != (pipeline.Amount{}) && out.Model != nil {
+				under(pipeline.Account{Purpose: "candidate", Cause: causeCached, Model: out.Model.Name}).Add(reused)
 			}
 		}
 	}
-	var list []harness.Booking
+	var list []pipeline.Booking
 	for a, s := range sums {
-		list = append(list, harness.Booking{Purpose: a.purpose, Model: a.model, Cause: a.cause, Spent: *s})
+		list = append(list, pipeline.Booking{Account: a, Amount: *s})
 	}
 	causes := []string{"first", "retry", "repair", causeCached}
-	slices.SortFunc(list, func(x, y harness.Booking) int {
+	slices.SortFunc(list, func(x, y pipeline.Booking) int {
 		return cmp.Or(cmp.Compare(x.Purpose, y.Purpose), cmp.Compare(x.Model, y.Model),
 			slices.Index(causes, x.Cause)-slices.Index(causes, y.Cause), cmp.Compare(x.Cause, y.Cause))
 	})
@@ -71,16 +70,16 @@ type spendLine struct{ Purpose, Cause, Model, Requests, Tokens, Money, Unknown, 
 // another run answered.
 func (r *Report) spendTable() spendTable {
 	t := spendTable{Caption: "Requests that reached a service. A sum of which a part is not known is what it is at least."}
-	var total harness.Spent
+	var total pipeline.Amount
 	cached := false
 	for _, b := range r.Measured.Spending {
-		l := spent(b.Spent)
+		l := spent(b.Amount)
 		l.Purpose, l.Cause, l.Model = b.Purpose, b.Cause, b.Model
 		t.Lines = append(t.Lines, l)
 		if b.Cause == causeCached {
 			cached = true
 		} else {
-			total.Add(b.Spent)
+			total.Add(b.Amount)
 		}
 	}
 	if t.Lines == nil {
@@ -102,7 +101,7 @@ func (r *Report) spendTable() spendTable {
 	return t
 }
 
-func spent(s harness.Spent) spendLine {
+func spent(s pipeline.Amount) spendLine {
 	return spendLine{
 		Requests: count(s.Requests), Unknown: count(s.Unknown), Doubtful: count(s.Doubtful),
 		Tokens: least(count(s.Tokens), s.Tokens > 0, s.Uncounted+s.Doubtful), Money: least(money(s.Money), s.Money > 0, s.Unknown+s.Doubtful),

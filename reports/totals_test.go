@@ -96,7 +96,7 @@ func TestTotalsAreOfTheStoredRows(t *testing.T) {
 		ended := started.Add(time.Duration(30*(i+1)) * time.Second)
 		sitting := harness.Sitting{
 			Started: started, Models: []harness.Limited{{Name: "m-old", Tries: 5, Retries: map[string]int64{"server": int64(2 + i)}, History: []harness.LimitEvent{}}},
-			Bookings: []harness.Booking{{Purpose: "candidate", Cause: "first", Model: "m-old", Spent: harness.Spent{Requests: int64(10 + i), Tokens: 1000, Money: 0.25, Doubtful: 1}}},
+			Bookings: []pipeline.Booking{{Account: pipeline.Account{Purpose: "candidate", Cause: "first", Model: "m-old"}, Amount: pipeline.Amount{Requests: int64(10 + i), Tokens: 1000, Money: 0.25, Doubtful: 1}}},
 		}
 		if err := run.KeepSitting(sitting); err != nil {
 			t.Fatal(err)
@@ -246,8 +246,8 @@ func TestTotalsAreOfTheStoredRows(t *testing.T) {
 			t.Errorf("%s: latency %+v, the rows have %v", c.Name, m.Latency, w.wire)
 		}
 	}
-	at := slices.IndexFunc(r.Measured.Spending, func(b harness.Booking) bool { return b.Cause == "first" })
-	if got, want := r.Measured.Spending[at].Spent, (harness.Spent{Requests: 21, Tokens: 2000, Money: 0.5, Doubtful: 2}); got != want {
+	at := slices.IndexFunc(r.Measured.Spending, func(b pipeline.Booking) bool { return b.Cause == "first" })
+	if got, want := r.Measured.Spending[at].Amount, (pipeline.Amount{Requests: 21, Tokens: 2000, Money: 0.5, Doubtful: 2}); got != want {
 		t.Errorf("spent %+v; the sittings say %+v", got, want)
 	}
 

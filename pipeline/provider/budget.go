@@ -24,38 +24,6 @@ type Allowance struct {
 	Time   time.Duration
 }
 
-// Account is what requests are booked under.
-type Account struct {
-	Purpose string `json:"purpose"` // why it was asked: candidate, judge, …, or tool when a tool of a call asked
-	Cause   string `json:"cause"`   // first, retry (the request failed before), or repair (the reply to it could not be read)
-	Model   string `json:"model"`   // as the run calls it
-}
-
-// Amount is what was booked.
-type Amount struct {
-	Requests  int64   `json:"requests"`  // that reached a service
-	Tokens    int64   `json:"tokens"`    // that are known
-	Money     float64 `json:"money"`     // that is known
-	Unknown   int64   `json:"unknown"`   // answered requests of which tokens or price are not known; the sums are without them
-	Uncounted int64   `json:"uncounted"` // of these, those of which tokens are not known
-	Doubtful  int64   `json:"doubtful"`  // requests without an answer that may have been charged all the same
-}
-
-func (a *Amount) add(b Amount) {
-	a.Requests += b.Requests
-	a.Tokens += b.Tokens
-	a.Money += b.Money
-	a.Unknown += b.Unknown
-	a.Uncounted += b.Uncounted
-	a.Doubtful += b.Doubtful
-}
-
-// Booking is an account and what was booked under it.
-type Booking struct {
-	Account
-	Amount
-}
-
 // Budget bounds what the models of a run use together, and keeps account of it.
 // Before each request the most it can use is set aside, and what is left over is
 // given back with the answer: so the budget is never exceeded, whatever is in
@@ -69,9 +37,9 @@ type Budget struct {
 	used     amount // answers, and what is doubtful at its most
 	reserved amount // set aside for requests in flight
 	inFlight int
-	changed  chan struct{}       // closed when something is given back
-	accounts map[Account]*Amount // of this process
-	restored map[Account]*Amount // of those before it
+	changed  chan struct{}                         // closed when something is given back
+	accounts map[pipeline.Account]*pipeline.Amount // of this process
+	restored map[pipeline.Account]*pipeline.Amount // of those before it
 }
 
 // amount is what counts against an allowance.
@@ -97,7 +65,7 @@ func NewBudget(a Allowance, now func() time.Time) (*Budget, error) {
 	if now == nil {
 		return nil, errors.New("a budget needs a clock")
 	}
-	return &Budget{allowed: a, now: now, began: now(), changed: make(chan struct{}), accounts: map[Account]*Amount{}, restored: map[Account]*Amount{}}, nil
+	return &Budget{allowed: a, now: now, began: now(), changed: make(chan struct{}), accounts: map[pipeline.Account]*pipeline.Amount{}, restored: map[pipeline.Account]*pipeline.Amount{}}, nil
 }
 
 // Bill says how a model's requests are charged.
@@ -125,7 +93,7 @@ func (m *billed) Generate(ctx context.Context, req *pipeline.Request) (*pipeline
 	settled := false
 	defer func() {
 		if !settled { // the model panicked
-			m.budget.settle(accountOf(req.Site, req.Model, len(triesBefore(ctx))), most, most, Amount{Requests: 1, Doubtful: 1})
+			m.budget.settle(accountOf(req.Site, req.Model, len(triesBefore(ctx))), most, most, pipeline.Amount{Requests: 1, Doubtful: 1})
 		}
 	}()
 	reply, err := m.model.Generate(ctx, req)
@@ -156,7 +124,7 @@ func (b Bill) bound(input, output int64) amount {
 // charge is what a request used, as it counts against the allowance and as it is
 // booked. What is not known, and what may have been charged without an answer,
 // counts at its most.
-func (b Bill) charge(most amount, reply *pipeline.Reply, err error) (amount, Amount) {
+func (b Bill) charge(most amount, reply *pipeline.Reply, err error) (amount, pipeline.Amount) {
 	var u pipeline.Usage
 	if err == nil {
 		u = reply.Usage
@@ -166,14 +134,14 @@ func (b Bill) charge(most amount, reply *pipeline.Reply, err error) (amount, Amo
 		case ok && f.Usage != (pipeline.Usage{}):
 			u = f.Usage // it was charged all the same
 		case ok && (f.Code == outageCode || f.Code == unsent || f.Code == awaited), errors.Is(err, ErrBatched):
-			return amount{}, Amount{}
+			return amount{}, pipeline.Amount{}
 		case ok && free(f):
-			return amount{calls: 1}, Amount{Requests: 1}
+			return amount{calls: 1}, pipeline.Amount{Requests: 1}
 		default:
-			return most, Amount{Requests: 1, Doubtful: 1}
+			return most, pipeline.Amount{Requests: 1, Doubtful: 1}
 		}
 	}
-	used, booked := amount{calls: 1}, Amount{Requests: 1}
+	used, booked := amount{calls: 1}, pipeline.Amount{Requests: 1}
 	if u.Input == nil || u.Output == nil {
 		used.tokens, booked.Unknown, booked.Uncounted = most.tokens, 1, 1
 	} else {
@@ -201,8 +169,8 @@ func free(f *pipeline.Failure) bool {
 }
 
 // accountOf is what a request is booked under, after so many tries of it failed.
-func accountOf(site pipeline.Site, model string, tries int) Account {
-	a := Account{Purpose: site.Purpose, Cause: "first", Model: model}
+func accountOf(site pipeline.Site, model string, tries int) pipeline.Account {
+	a := pipeline.Account{Purpose: site.Purpose, Cause: "first", Model: model}
 	if site.Inside != "" {
 		a.Purpose = "tool"
 	}
@@ -281,7 +249,7 @@ func (b *Budget) overTime() bool {
 }
 
 // settle gives back what a request had set aside and did not use.
-func (b *Budget) settle(under Account, most, used amount, booked Amount) {
+func (b *Budget) settle(under pipeline.Account, most, used amount, booked pipeline.Amount) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reserved = b.reserved.minus(most)
@@ -292,16 +260,16 @@ func (b *Budget) settle(under Account, most, used amount, booked Amount) {
 	b.changed = make(chan struct{})
 }
 
-func book(accounts map[Account]*Amount, under Account, a Amount) {
-	if a == (Amount{}) {
+func book(accounts map[pipeline.Account]*pipeline.Amount, under pipeline.Account, a pipeline.Amount) {
+	if a == (pipeline.Amount{}) {
 		return // nothing was sent
 	}
 	to := accounts[under]
 	if to == nil {
-		to = &Amount{}
+		to = &pipeline.Amount{}
 		accounts[under] = to
 	}
-	to.add(a)
+	to.Add(a)
 }
 
 // Restore books what earlier processes of the run have used.
@@ -331,11 +299,11 @@ func (b *Budget) Restore(past pipeline.Sent, bill Bill) {
 
 // Bookings returns the accounts, what was restored among them, in the order of
 // their names.
-func (b *Budget) Bookings() []Booking {
+func (b *Budget) Bookings() []pipeline.Booking {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all := map[Account]*Amount{}
-	for _, accounts := range []map[Account]*Amount{b.accounts, b.restored} {
+	all := map[pipeline.Account]*pipeline.Amount{}
+	for _, accounts := range []map[pipeline.Account]*pipeline.Amount{b.accounts, b.restored} {
 		for under, a := range accounts {
 			book(all, under, *a)
 		}
@@ -345,18 +313,18 @@ func (b *Budget) Bookings() []Booking {
 
 // Sitting returns the accounts of this process, and those that were restored from
 // the processes before it.
-func (b *Budget) Sitting() (own, before []Booking) {
+func (b *Budget) Sitting() (own, before []pipeline.Booking) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return bookings(b.accounts), bookings(b.restored)
 }
 
-func bookings(accounts map[Account]*Amount) []Booking {
-	var list []Booking
+func bookings(accounts map[pipeline.Account]*pipeline.Amount) []pipeline.Booking {
+	var list []pipeline.Booking
 	for under, a := range accounts {
-		list = append(list, Booking{under, *a})
+		list = append(list, pipeline.Booking{Account: under, Amount: *a})
 	}
-	slices.SortFunc(list, func(x, y Booking) int {
+	slices.SortFunc(list, func(x, y pipeline.Booking) int {
 		return cmp.Or(cmp.Compare(x.Purpose, y.Purpose), cmp.Compare(x.Model, y.Model), cmp.Compare(x.Cause, y.Cause))
 	})
 	return list

@@ -114,29 +114,29 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 func TestBudgetBooks(t *testing.T) {
 	price := &pipeline.Price{Input: 1e6, Output: 1e6}
 	unsaid := &answering{answer: func() (pipeline.Usage, error) { return pipeline.Usage{}, nil }}
-	account := func(purpose, cause string) provider.Account {
-		return provider.Account{Purpose: purpose, Cause: cause, Model: "m"}
+	account := func(purpose, cause string) pipeline.Account {
+		return pipeline.Account{Purpose: purpose, Cause: cause, Model: "m"}
 	}
 	for _, c := range []struct {
 		name  string
 		model *answering
 		price *pipeline.Price
 		req   *pipeline.Request
-		under provider.Account
-		want  provider.Amount
+		under pipeline.Account
+		want  pipeline.Amount
 	}{
-		{"an answer", uses(10, 2), price, asked("candidate", 0), account("candidate", "first"), provider.Amount{Requests: 1, Tokens: 12, Money: 12}},
-		{"a repair", uses(10, 2), price, asked("judge", 1), account("judge", "repair"), provider.Amount{Requests: 1, Tokens: 12, Money: 12}},
-		{"an unpriced model is unknown, not free", uses(10, 2), nil, asked("candidate", 0), account("candidate", "first"), provider.Amount{Requests: 1, Tokens: 12, Unknown: 1}},
-		{"a free model costs nothing", uses(10, 2), &pipeline.Price{}, asked("candidate", 0), account("candidate", "first"), provider.Amount{Requests: 1, Tokens: 12}},
-		{"a usage that is not said", unsaid, price, asked("candidate", 0), account("candidate", "first"), provider.Amount{Requests: 1, Unknown: 1, Uncounted: 1}},
-		{"a refusal is free", fails(pipeline.TypeRefusal, "http-400"), price, asked("candidate", 0), account("candidate", "first"), provider.Amount{Requests: 1}},
-		{"a time-out is doubtful", fails(pipeline.TypeTimeout, ""), price, asked("candidate", 0), account("candidate", "first"), provider.Amount{Requests: 1, Doubtful: 1}},
-		{"a cut connection is doubtful", fails(pipeline.TypeServer, "connection"), price, asked("candidate", 0), account("candidate", "first"), provider.Amount{Requests: 1, Doubtful: 1}},
+		{"an answer", uses(10, 2), price, asked("candidate", 0), account("candidate", "first"), pipeline.Amount{Requests: 1, Tokens: 12, Money: 12}},
+		{"a repair", uses(10, 2), price, asked("judge", 1), account("judge", "repair"), pipeline.Amount{Requests: 1, Tokens: 12, Money: 12}},
+		{"an unpriced model is unknown, not free", uses(10, 2), nil, asked("candidate", 0), account("candidate", "first"), pipeline.Amount{Requests: 1, Tokens: 12, Unknown: 1}},
+		{"a free model costs nothing", uses(10, 2), &pipeline.Price{}, asked("candidate", 0), account("candidate", "first"), pipeline.Amount{Requests: 1, Tokens: 12}},
+		{"a usage that is not said", unsaid, price, asked("candidate", 0), account("candidate", "first"), pipeline.Amount{Requests: 1, Unknown: 1, Uncounted: 1}},
+		{"a refusal is free", fails(pipeline.TypeRefusal, "http-400"), price, asked("candidate", 0), account("candidate", "first"), pipeline.Amount{Requests: 1}},
+		{"a time-out is doubtful", fails(pipeline.TypeTimeout, ""), price, asked("candidate", 0), account("candidate", "first"), pipeline.Amount{Requests: 1, Doubtful: 1}},
+		{"a cut connection is doubtful", fails(pipeline.TypeServer, "connection"), price, asked("candidate", 0), account("candidate", "first"), pipeline.Amount{Requests: 1, Doubtful: 1}},
 	} {
 		b := newBudget(t, provider.Allowance{})
 		_, _ = b.Model(c.model, provider.Bill{Price: c.price, MaxTokens: 100}).Generate(t.Context(), c.req)
-		want := provider.Booking{Account: c.under, Amount: c.want}
+		want := pipeline.Booking{Account: c.under, Amount: c.want}
 		if got := b.Bookings(); len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, want)
 		}
@@ -187,12 +187,12 @@ func TestBudgetRestores(t *testing.T) {
 	b.Restore(pipeline.Sent{Site: site, Model: "m", Size: 100, Failed: []pipeline.Attempt{throttled}, Reply: kept}, bill)
 	b.Restore(pipeline.Sent{Site: site, Model: "m", Size: 100, Doubt: true}, bill)
 	b.Restore(pipeline.Sent{Site: site, Model: "m", Size: 100, Failed: []pipeline.Attempt{throttled, unsent}}, bill)
-	account := func(cause string) provider.Account {
-		return provider.Account{Purpose: "candidate", Cause: cause, Model: "m"}
+	account := func(cause string) pipeline.Account {
+		return pipeline.Account{Purpose: "candidate", Cause: cause, Model: "m"}
 	}
-	want := []provider.Booking{
-		{account("first"), provider.Amount{Requests: 3, Doubtful: 1}},
-		{account("retry"), provider.Amount{Requests: 1, Tokens: 7, Money: 7}},
+	want := []pipeline.Booking{
+		{Account: account("first"), Amount: pipeline.Amount{Requests: 3, Doubtful: 1}},
+		{Account: account("retry"), Amount: pipeline.Amount{Requests: 1, Tokens: 7, Money: 7}},
 	}
 	if got := b.Bookings(); !slices.Equal(got, want) {
 		t.Errorf("booked %+v, want %+v", got, want)
@@ -204,7 +204,7 @@ func TestBudgetRestores(t *testing.T) {
 		}
 	}
 	own, before := b.Sitting()
-	if here := []provider.Booking{{account("first"), provider.Amount{Requests: 2, Tokens: 4, Money: 4}}}; !slices.Equal(own, here) || !slices.Equal(before, want) {
+	if here := []pipeline.Booking{{Account: account("first"), Amount: pipeline.Amount{Requests: 2, Tokens: 4, Money: 4}}}; !slices.Equal(own, here) || !slices.Equal(before, want) {
 		t.Errorf("this process booked %+v, want %+v; those before it %+v, want %+v", own, here, before, want)
 	}
 }

@@ -426,7 +426,7 @@ func TestRefusedYetCharged(t *testing.T) {
 		if f, want := failureIn(t, err), usage(7, 2, 9, -1, -1); !reflect.DeepEqual(f.Usage, want) {
 			t.Errorf("%s: the failure has the usage %+v, want %+v", c.body, f.Usage, want)
 		}
-		if got := b.Bookings(); len(got) != 1 || got[0].Amount != (provider.Amount{Requests: 1, Tokens: 9, Money: 9}) {
+		if got := b.Bookings(); len(got) != 1 || got[0].Amount != (pipeline.Amount{Requests: 1, Tokens: 9, Money: 9}) {
 			t.Errorf("%s: booked %+v", c.body, got)
 		}
 	}

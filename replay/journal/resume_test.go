@@ -253,3 +253,28 @@ func TestTakeFrom(t *testing.T) {
 		t.Errorf("the other run's journal is written to: %v (%v)", names, err)
 	}
 }
+
+// Journals of every version are read: this one was written by version 1.
+func TestVersion1(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "v1"))); err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	j, err := Open(dir, func(pipeline.Sent) { told++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	want := fullReply()
+	want.From = pipeline.FromJournal
+	if got := answer(t, j.Model(nil), request("a", "x")); !reflect.DeepEqual(got, want) {
+		t.Errorf("the answer is\n%+v\nwant\n%+v", got, want)
+	}
+	if id, _, err := j.Begin(pipeline.Site{Row: "a"}, "two", time.Time{}); err != nil || id != "one" {
+		t.Errorf("the call is %s (%v), want one", id, err)
+	}
+	if told != 3 || j.InDoubt() != 1 || j.torn != 0 {
+		t.Errorf("%d requests were sent, %d are in doubt, %d torn; want 3, 1 and none", told, j.InDoubt(), j.torn)
+	}
+}

@@ -80,7 +80,11 @@ func (s *spec) inFlight() int {
 
 // words say the estimate in a line.
 func (t *estimate) words(s *spec) string {
-	text := fmt.Sprintf("about %s calls, %s tokens in and %s out", grouped(int64(t.Calls)), grouped(round(t.InputTokens)), grouped(round(t.OutputTokens)))
+	calls := "1 call"
+	if t.Calls != 1 {
+		calls = grouped(int64(t.Calls)) + " calls"
+	}
+	text := fmt.Sprintf("about %s, %s tokens in and %s out", calls, grouped(round(t.InputTokens)), grouped(round(t.OutputTokens)))
 	switch {
 	case t.Cost == nil:
 		text += ", cost unknown (no price for " + strings.Join(t.Unpriced, ", ") + ")"

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"flag"
+	"maps"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,11 +18,11 @@ import (
 var update = flag.Bool("update", false, "write the expected output of scripts again")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"evalrun": func() {
-			os.Exit(Main(context.Background(), os.Args, Stdio{os.Stdin, os.Stdout, os.Stderr}, WithModel("desk", deskModel{})))
-		},
-	})
+	commands := maps.Clone(serviceCommands)
+	commands["evalrun"] = func() {
+		os.Exit(Main(context.Background(), os.Args, Stdio{os.Stdin, os.Stdout, os.Stderr}, WithModel("desk", deskModel{})))
+	}
+	testscript.Main(m, commands)
 }
 
 // TestScripts runs the stories in testdata/script, each in a folder of its own.

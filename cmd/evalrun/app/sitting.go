@@ -49,7 +49,7 @@ func (ms *models) sitting(started time.Time, ended *time.Time) harness.Sitting {
 		s.Models = append(s.Models, limited(name, limiters[name]))
 	}
 	own, before := ms.budget.Sitting()
-	s.Bookings, s.Before = bookings(own), bookings(before)
+	s.Bookings, s.Before = own, before
 	return s
 }
 
@@ -63,14 +63,4 @@ func limited(name string, l *provider.Limiter) harness.Limited {
 		m.History = append(m.History, harness.LimitEvent{At: e.At.Seconds(), Limit: e.Limit, Why: e.Why})
 	}
 	return m
-}
-
-func bookings(list []provider.Booking) []harness.Booking {
-	out := []harness.Booking{}
-	for _, b := range list {
-		out = append(out, harness.Booking{
-			Purpose: b.Purpose, Cause: b.Cause, Model: b.Model, Spent: harness.Spent(b.Amount),
-		})
-	}
-	return out
 }
