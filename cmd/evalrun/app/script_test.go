@@ -3,9 +3,9 @@ package app
 import (
 	"context"
 	"flag"
-	"maps"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
