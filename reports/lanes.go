@@ -115,8 +115,12 @@ func (e *Evaluation) transferred() phrase {
 	return p.end()
 }
 
-// served says which models answered, as they call themselves.
+// served says which models answered, as they call themselves, where behind one name
+// there were several.
 func (e *Evaluation) served() phrase {
+	if !slices.ContainsFunc(e.Candidates, func(out *harness.Outcome) bool { return len(out.Served) > 1 }) {
+		return nil
+	}
 	var p phrase
 	for _, out := range e.Candidates {
 		if len(out.Served) == 0 {
