@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -323,7 +322,17 @@ func ValuesOf(object Value) Values {
 }
 
 // Names returns the field names in code point order.
-func (vs Values) Names() []string { return slices.Sorted(maps.Keys(vs)) }
+func (vs Values) Names() []string {
+	if len(vs) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(vs))
+	for name := range vs {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
 
 // Object is the JSON object of the values, its members in code point order.
 func (vs Values) Object() Value {

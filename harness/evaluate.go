@@ -3,6 +3,7 @@ package harness
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -10,6 +11,7 @@ import (
 
 	"evalrun/datasets"
 	"evalrun/pipeline"
+	"evalrun/replay/journal"
 )
 
 // Options say how a plan is carried out. They change no result.
@@ -17,7 +19,12 @@ type Options struct {
 	Run      string          // the run's id: every call is tagged with it
 	Tags     datasets.Values // more about who calls, for the calls' records: kind, user
 	Executor Executor        // nil means Local{}
-	Stop     <-chan struct{} // once closed, nothing more is started; what is at work is finished
+	Stop     <-chan struct{} // once closed, nothing more is asked; what is at work is finished
+
+	// InFlight bounds the requests of which, when the process is killed, nobody knows
+	// whether they were answered; 0 leaves that to the executor, which may do more
+	// tasks at once.
+	InFlight int
 
 	// Observe is given every result, in the order of the tasks, with its
 	// call. The call is nil in the recorded lane, and when the task was done
@@ -25,8 +32,8 @@ type Options struct {
 	Observe func(Result, *pipeline.Call) error
 
 	// TooMany reports whether so many failed rows of a candidate, of those that are
-	// asked, make the run hopeless: nothing more is started then, and the error is
-	// ErrTooMany. nil never does.
+	// asked, make the run hopeless: nothing more is asked then, and when something
+	// is unfinished for it, the error is ErrTooMany. nil never does.
 	TooMany func(failed, asked int) bool
 
 	Progress *Progress // nil when nobody watches
@@ -38,6 +45,8 @@ type Options struct {
 	// record writes down a call, and those inside it, where it was made, so that
 	// this is done by many at once; the order comes later.
 	record func(*pipeline.Call) []byte
+
+	halt *halt // of the run; nil: the evaluation has its own
 }
 
 // Progress counts answers as they come, in whatever order. It may be read while
@@ -84,7 +93,8 @@ func Evaluate(ctx context.Context, p Plan, o Options) (*Evaluation, error) {
 //
 // A failed answer is data: it counts 0, and is counted and shown apart. When ctx
 // ends, when the run is stopped, and when it cannot go on, what was finished
-// comes with the error; rows that were not are unfinished, not failed. A run in
+// comes with the error; rows that were not are unfinished, not failed. Nothing more
+// is asked then, and what a run's journal knows is finished all the same. A run in
 // which no answer could be scored is an [ErrNoRows].
 func (c *Checked) Evaluate(ctx context.Context, o Options) (*Evaluation, error) {
 	o.Progress.expect(c.Tasks())
@@ -116,11 +126,18 @@ func (c *Checked) run(ctx context.Context, o Options, t *tally) error {
 	}
 	w := c.worker(o)
 	w.calibrate = true
-	job := Job{Ref: o.Run, Do: w.do, Stop: o.Stop}
-	came := 0
+	job := Job{Ref: o.Run, Do: w.do}
+	if w.halt.journal == nil {
+		job.Stop = o.Stop // nothing is known that would have to be given still
+	}
+	came, unfinished := 0, 0
 	for r, err := range executor.Execute(ctx, job, c.tasks()) {
 		if err != nil {
 			return err
+		}
+		if r.Unfinished {
+			unfinished++
+			continue
 		}
 		if err := t.check(&r); err != nil {
 			return err
@@ -134,9 +151,12 @@ func (c *Checked) run(ctx context.Context, o Options, t *tally) error {
 		}
 		t.add(&r)
 		came++
-		if o.TooMany != nil && !w.hopeless.Load() && o.TooMany(t.lane[r.Candidate].failed, t.eval.Rows.Asked) {
-			w.hopeless.Store(true)
+		if failed := t.lane[r.Candidate].failed; o.TooMany != nil && o.TooMany(failed, t.eval.Rows.Asked) {
+			w.halt.tooMany(failed, t.eval.Rows.Asked)
 		}
+	}
+	if unfinished > 0 {
+		return w.halt.reason()
 	}
 	if lost := c.Tasks() - came; lost != 0 {
 		return fmt.Errorf("%w: %d of %d answers did not come, and nobody said why", ErrLedger, lost, c.Tasks())
@@ -176,13 +196,16 @@ type worker struct {
 	judgeTags datasets.Values
 	progress  *Progress
 	record    func(*pipeline.Call) []byte
-	hopeless  atomic.Bool // too many rows failed: nothing more is started
-	calibrate bool        // judges look at rated answers as well
-	pairs     *pairs      // nil when no judge looks at the baseline's answers
+	halt      *halt
+	calibrate bool   // judges look at rated answers as well
+	pairs     *pairs // nil when no judge looks at the baseline's answers
 }
 
 func (c *Checked) worker(o Options) *worker {
-	w := &worker{Checked: c, tags: tags(o), judgeTags: tags(o), progress: o.Progress, record: o.record}
+	w := &worker{Checked: c, tags: tags(o), judgeTags: tags(o), progress: o.Progress, record: o.record, halt: o.halt}
+	if w.halt == nil {
+		w.halt = &halt{stop: o.Stop}
+	}
 	w.judgeTags["kind"] = datasets.Text(judgePurpose)
 	if c.pairwise() {
 		w.pairs = &pairs{}
@@ -190,19 +213,36 @@ func (c *Checked) worker(o Options) *worker {
 	return w
 }
 
-// do gets and scores one answer. The row stays here: what is asked is made of
-// its id, its inputs and its context.
+// do gets and scores one answer, unless it is not known when the asking has ended.
 func (w *worker) do(ctx context.Context, t Task) (Result, error) {
-	if w.hopeless.Load() {
-		return Result{}, fmt.Errorf("%w: nothing more was asked", ErrTooMany)
+	if w.pairs != nil {
+		defer w.pairs.done(w.baselineTask(t), len(w.plan.Candidates))
 	}
 	row, err := w.plan.Rows.At(t.Row)
 	if err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrRows, err)
 	}
-	if w.pairs != nil {
-		defer w.pairs.done(w.baselineTask(t), len(w.plan.Candidates))
+	if w.halt.over() && w.unknown(t, row.ID) {
+		return Result{Unfinished: true}, nil
 	}
+	r, err := w.finish(ctx, t, row)
+	if h, ok := errors.AsType[*journal.Halted](err); ok && ctx.Err() == nil {
+		w.halt.end(h.Why)
+		return Result{Unfinished: true}, nil
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	if r.Failed != nil && r.Failed.Type == pipeline.TypeCancelled && w.halt.over() {
+		return Result{Unfinished: true}, nil // it waited to be asked
+	}
+	w.progress.count(&r)
+	return r, nil
+}
+
+// finish gets and scores one answer. The row stays here: what is asked is made of
+// its id, its inputs and its context.
+func (w *worker) finish(ctx context.Context, t Task, row datasets.Row) (Result, error) {
 	r, call, err := w.answered(ctx, t, &row)
 	if err != nil {
 		return Result{}, err
@@ -225,9 +265,11 @@ func (w *worker) do(ctx context.Context, t Task) (Result, error) {
 		}
 	}
 	r.classify(w.plan.Metrics, row, call)
-	w.progress.count(&r)
 	return r, nil
 }
+
+// candidatePurpose is the purpose of requests that candidates make.
+const candidatePurpose = "candidate"
 
 // ask gets one answer, which is not scored yet.
 func (w *worker) ask(ctx context.Context, t Task, row *datasets.Row) (Result, *pipeline.Call, error) {
@@ -245,7 +287,7 @@ func (w *worker) ask(ctx context.Context, t Task, row *datasets.Row) (Result, *p
 	}
 	notes := &entries{find: w.plan.Entries, row: row}
 	ask := pipeline.Ask{
-		Site:    pipeline.Site{Candidate: w.plan.title(cand), Row: row.ID, Repeat: t.Repeat, Purpose: "candidate"},
+		Site:    pipeline.Site{Candidate: w.plan.title(cand), Row: row.ID, Repeat: t.Repeat, Purpose: candidatePurpose},
 		Inputs:  cand.Program.Own(row.Inputs),
 		Context: row.Context,
 		Tags:    w.tags,

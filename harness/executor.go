@@ -17,8 +17,9 @@ type Job struct {
 	// again; "" when there is none.
 	Ref string
 
-	// Do gets and scores one answer. A failed answer is a Result. An error
-	// means that there is no result: ctx ended, or the run cannot go on.
+	// Do gets and scores one answer. A failed answer is a Result, and so is one
+	// that is unfinished. An error means that there is no result: ctx ended, or
+	// the run cannot go on.
 	Do func(context.Context, Task) (Result, error)
 
 	// Stop, once closed, means: start no further task. May be nil.

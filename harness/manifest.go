@@ -1,7 +1,9 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -165,20 +167,44 @@ func (m *Manifest) suffix() string {
 // over.
 func newest(root, suffix string) iter.Seq[*Manifest] {
 	return func(yield func(*Manifest) bool) {
+		for dir := range folders(root, suffix) {
+			m, err := readManifest(dir)
+			if err == nil && m.ID == filepath.Base(dir) && !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// folders yields the folders under another whose names end so, the last name first.
+func folders(root, suffix string) iter.Seq[string] {
+	return func(yield func(string) bool) {
 		entries, err := os.ReadDir(root)
 		if err != nil {
 			return // there is no root yet, or whoever writes into it will say what is wrong with it
 		}
 		for _, e := range slices.Backward(entries) {
-			if !strings.HasSuffix(e.Name(), suffix) {
-				continue
-			}
-			m, err := readManifest(filepath.Join(root, e.Name()))
-			if err == nil && m.ID == e.Name() && !yield(m) {
+			if strings.HasSuffix(e.Name(), suffix) && !yield(filepath.Join(root, e.Name())) {
 				return
 			}
 		}
 	}
+}
+
+// readRun reads the manifest of a folder that its name says is a run's: one that
+// cannot be read is an error, as is a journal beside none. It is nil when nothing
+// came of the run.
+func readRun(dir string) (*Manifest, error) {
+	m, err := readManifest(dir)
+	if err == nil {
+		return m, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, none := os.Stat(filepath.Join(dir, JournalDir)); errors.Is(none, fs.ErrNotExist) {
+			return nil, nil // its process was killed at once, or there is no folder
+		}
+	}
+	return nil, fmt.Errorf("%w: it has the name of a run of this question, and %w; put back a copy of %s, use the evalrun that wrote it, or start over with --fresh", ErrFolder, err, manifestFile)
 }
 
 const manifestFile = "manifest.json"

@@ -110,6 +110,7 @@ var (
 	ErrOutage  = errors.New("no model answered")              // an ErrNoRows too: every answer was lost to an outage
 	ErrTooMany = errors.New("too many rows failed")
 	ErrBusy    = errors.New("another process is carrying out this run")
+	ErrFolder  = errors.New("the run's folder cannot be used") // something in it is damaged, or of a later evalrun
 	ErrLedger  = errors.New("the rows do not add up") // a row was lost, or counted twice
 )
 

@@ -21,6 +21,10 @@ type Result struct {
 	Candidate  string // the candidate's name
 	Repeat     int    // from 0
 
+	// Unfinished says that there is no result, and none of the rest: nothing is
+	// asked any more, and the answer is not known.
+	Unfinished bool
+
 	Pair         string // what the row is paired by when that is not its id; else ""
 	Conversation string // rows of one conversation depend on each other; "" when none
 

@@ -75,7 +75,10 @@ func StartRun(root string, info RunInfo, plans ...*Checked) (*Run, error) {
 		return nil, err
 	}
 	m := &r.Manifest
-	if !info.Fresh && r.takeUp() {
+	if err := r.takeUp(); err != nil {
+		return nil, err
+	}
+	if r.Again {
 		if err := r.acquire(); err != nil {
 			return nil, err
 		}
@@ -156,16 +159,24 @@ func (r *Run) Close() error {
 }
 
 // takeUp looks for the newest run under root that asks the same question, and
-// makes this run that one.
-func (r *Run) takeUp() bool {
-	for had := range newest(r.root, r.Manifest.suffix()) {
-		if had.Identity == r.Manifest.Identity && had.Name == r.Manifest.Name {
-			r.Dir, r.Again, r.Before = filepath.Join(r.root, had.ID), true, had
-			r.Manifest.ID, r.Manifest.Started, r.Manifest.Fresh = had.ID, had.Started, had.Fresh
-			return true
+// makes this run that one, unless it is to start over.
+func (r *Run) takeUp() error {
+	m := &r.Manifest
+	if m.Fresh {
+		return nil
+	}
+	for dir := range folders(r.root, m.suffix()) {
+		had, err := readRun(dir)
+		if err != nil {
+			return err
+		}
+		if had != nil && had.ID == filepath.Base(dir) && had.Identity == m.Identity && had.Name == m.Name {
+			r.Dir, r.Again, r.Before = dir, true, had
+			m.ID, m.Started, m.Fresh = had.ID, had.Started, had.Fresh
+			return nil
 		}
 	}
-	return false
+	return nil
 }
 
 // errNotWritten tells an evaluation that its results are not taken any more; the
@@ -197,14 +208,13 @@ func (r *Run) Evaluate(ctx context.Context, o Options) ([]*Evaluation, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer r.Close()
 	if kept != nil {
 		defer kept.Close() // every answer was on disk before it was used
 		r.InDoubt = kept.InDoubt()
 	}
 
-	defer r.Close()
-
-	o.Run = r.Manifest.ID
+	o.Run, o.halt = r.Manifest.ID, &halt{journal: kept, stop: o.Stop}
 	for _, c := range r.plans {
 		o.Progress.expect(c.Tasks())
 	}
@@ -216,6 +226,9 @@ func (r *Run) Evaluate(ctx context.Context, o Options) ([]*Evaluation, error) {
 	err = columnar.Write(filepath.Join(r.Dir, ResultsFile), resultsSchema, lines)
 	if !errors.Is(runErr, errNotWritten) {
 		err = errors.Join(runErr, err)
+	}
+	if sized := r.sizeJournal(kept); err == nil {
+		err = sized
 	}
 	return evals, errors.Join(err, calls.Sync())
 }
@@ -253,11 +266,17 @@ func (r *Run) openJournal(o Options) (*journal.Journal, error) {
 	}) {
 		return nil, nil
 	}
-	j, err := journal.Open(filepath.Join(r.Dir, JournalDir), o.Past)
-	if err != nil {
+	if err := r.checkJournal(); err != nil {
 		return nil, err
 	}
+	j, err := journal.Open(r.journal(), o.Past)
+	if err != nil {
+		return nil, damaged(err)
+	}
 	r.takeFrom(j)
+	if o.InFlight > 0 {
+		j.Bound(o.InFlight)
+	}
 	for i, c := range r.plans {
 		checked := *c
 		checked.plan.Candidates = slices.Clone(c.plan.Candidates)
@@ -302,8 +321,9 @@ func journaled(caller *pipeline.Caller, j *journal.Journal) *pipeline.Caller {
 }
 
 // carryOut evaluates the plans, and gives every result to keep, until that
-// returns false. Once an error has ended the run, what was not begun is
-// unfinished, and accounted for.
+// returns false. When the asking has ended, the evaluations after it still give what
+// is known; once an error has ended the run, what was not begun is unfinished, and
+// accounted for.
 func (r *Run) carryOut(ctx context.Context, o Options, calls io.Writer, keep func(resultLine) bool) ([]*Evaluation, error) {
 	observe := o.Observe
 	o.record = func(call *pipeline.Call) (lines []byte) {
@@ -332,7 +352,7 @@ func (r *Run) carryOut(ctx context.Context, o Options, calls io.Writer, keep fun
 	for _, c := range r.plans {
 		var eval *Evaluation
 		var err error
-		if ended == nil {
+		if ended == nil || o.halt.is(ended) {
 			eval, err = c.evaluate(ctx, o)
 		} else {
 			eval, err = newTally(c.blank(), c.plan.Stats).finish()
@@ -340,7 +360,7 @@ func (r *Run) carryOut(ctx context.Context, o Options, calls io.Writer, keep fun
 		evals = append(evals, eval)
 		if errors.Is(err, ErrNoRows) {
 			noRows = errors.Join(noRows, err)
-		} else if err != nil && ended == nil {
+		} else if err != nil && (ended == nil || !o.halt.is(err)) {
 			ended = err
 		}
 	}

@@ -294,7 +294,7 @@ func checkFolder(t *testing.T, r *Run) {
 			t.Errorf("%s: %v (%v); want it readable by its owner alone", e.Name(), info, err)
 		}
 	}
-	if want := []string{".lock", "calls.jsonl", "journal", "manifest.json", "results.parquet"}; !slices.Equal(files, want) {
+	if want := []string{".lock", "calls.jsonl", "journal", "manifest.json", "results.parquet", "segments.json"}; !slices.Equal(files, want) {
 		t.Errorf("the folder has %v; want %v", files, want)
 	}
 

@@ -90,6 +90,16 @@ func (r *Run) KeepSitting(s Sitting) error {
 	return nil
 }
 
+// SetSittingsAside takes a measured.json that cannot be read out of the way, since
+// it only informs, and says where it is now and why; "" when nothing is wrong.
+func (r *Run) SetSittingsAside() (aside string, why, err error) {
+	if _, why = r.Sittings(); why == nil {
+		return "", nil, nil
+	}
+	aside = r.measuredPath() + ".damaged"
+	return aside, why, os.Rename(r.measuredPath(), aside)
+}
+
 // Sittings reads the run's measured.json. Without one there are none, and no
 // error: the run asked no service.
 func (r *Run) Sittings() ([]Sitting, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"evalrun/datasets"
+	"evalrun/pipeline"
 	"evalrun/replay/journal"
 )
 
@@ -183,14 +184,14 @@ func shortHash(s string) string {
 // and it cannot be carried out.
 func Foresee(root string, info RunInfo, plans ...*Checked) (*Run, error) {
 	r, err := newRun(root, info, plans)
-	if err == nil && !info.Fresh {
-		r.takeUp()
+	if err != nil {
+		return nil, err
 	}
-	return r, err
+	return r, r.takeUp()
 }
 
 // ToAsk is how many calls of a candidate a run would begin with a request that no
-// journal knows.
+// journal or cache knows.
 type ToAsk struct {
 	Candidate string `json:"candidate"`
 	Calls     int    `json:"calls"`
@@ -231,18 +232,23 @@ func (r *Run) ToAsk(ctx context.Context) ([]ToAsk, error) {
 // known is what the run's journal, and earlier runs it takes answers from, know. It
 // is only read.
 func (r *Run) known() (*journal.Journal, error) {
-	dir := r.Dir
-	if !r.Again {
-		dir = filepath.Join(r.root, "none of this name")
+	dir := filepath.Join(r.root, "none of this name")
+	if r.Again {
+		if err := r.checkJournal(); err != nil {
+			return nil, err
+		}
+		dir = r.journal()
 	}
-	j, err := journal.Read(filepath.Join(dir, JournalDir))
-	if err == nil {
-		r.takeFrom(j)
+	j, err := journal.Read(dir)
+	if err != nil {
+		return nil, damaged(err)
 	}
-	return j, err
+	r.takeFrom(j)
+	return j, nil
 }
 
-// toAsk counts the repeats of a row that the journal does not know.
+// toAsk counts the repeats of a row that neither the journal nor the model's cache
+// knows.
 func (c *Checked) toAsk(ctx context.Context, j *journal.Journal, row, candidate int) (int, error) {
 	req, failure, err := c.FirstRequest(ctx, row, candidate)
 	if err != nil || failure != nil {
@@ -254,11 +260,21 @@ func (c *Checked) toAsk(ctx context.Context, j *journal.Journal, row, candidate 
 		at.Site.Repeat = repeat
 		known, err := j.Knows(&at)
 		if err != nil {
-			return 0, err
+			return 0, damaged(err)
 		}
-		if !known {
-			n++
+		if known {
+			continue
 		}
+		if knower, ok := c.plan.Candidates[candidate].Caller.LM.Model.(pipeline.Knower); ok {
+			reply, err := knower.Known(ctx, &at)
+			if err != nil {
+				return 0, err
+			}
+			if reply != nil {
+				continue
+			}
+		}
+		n++
 	}
 	return n, nil
 }

@@ -27,12 +27,14 @@ type Caller struct {
 	MaxSteps     int                           // how many requests a call with tools may make, those about an unreadable reply apart; 0 means 8
 	Facts        *Facts                        // what the models can do; nil means ProbeFacts
 	Timeout      time.Duration                 // of a call, without what it waits for its turn; one that takes longer fails; 0 is none
-	HandlerTime  time.Duration                 // of a plugin's handler; one that looks at its context and takes longer fails; 0 means 30 s
+	HandlerTime  time.Duration                 // of a plugin's handler, without what it waits for its turn or a person; one that looks at its context and takes longer fails; 0 means 30 s
 	Warn         func(text string)             // is told what a call does not end for and a person should know; may be nil
 	Retries      int                           // further requests after a reply that could not be read; a deterministic LM gets none
 	Journal      Journal                       // nil when nothing is to be remembered
 	Now          func() time.Time              // the clock
 	NewID        func() string                 // makes UUIDv7s
+
+	copied *Caller // that this is a copy of, made for one call; nil for the host's own
 }
 
 // Ask is what a program is asked, and with what context. It has no place for a
@@ -96,6 +98,7 @@ func (c *Caller) Ask(ctx context.Context, p *Program, in Ask) (*Call, error) {
 	}
 	if in.Tools != nil || in.Approve != nil {
 		own := *c
+		own.copied = c.origin()
 		if in.Tools != nil {
 			own.Tools = in.Tools
 		}
@@ -189,6 +192,14 @@ func (c *Caller) ask(ctx context.Context, call *Call, in Ask) error {
 	return c.converse(ctx, plugins, s, call, &in, req)
 }
 
+// origin is the Caller that the host has.
+func (c *Caller) origin() *Caller {
+	if c.copied != nil {
+		return c.copied
+	}
+	return c
+}
+
 func (c *Caller) facts() Facts {
 	if c.Facts == nil {
 		return ProbeFacts
@@ -210,7 +221,7 @@ func (c *Caller) beforeCall(ctx context.Context, plugins []*Plugin, s *shaped, c
 			} else {
 				event.Conversation = in.Context.Conversation // of a call that is asked again
 			}
-			change, err := handle(s.handlings.begin(ctx, c.HandlerTime), event)
+			change, err := handle(s.handlings.begin(ctx, c), event)
 			if err = s.handlings.end(err); err != nil {
 				return p.handlerFailed(ctx, HookBeforeCall, err)
 			}
@@ -341,7 +352,7 @@ func (c *Caller) replaceRequest(ctx context.Context, plugins []*Plugin, s *shape
 	var changes []Applied
 	for _, p := range plugins {
 		for _, handle := range p.request {
-			next, err := handle(s.handlings.begin(ctx, c.HandlerTime), &RequestEvent{Request: req.Clone(), Function: s.program.Name(), Path: path})
+			next, err := handle(s.handlings.begin(ctx, c), &RequestEvent{Request: req.Clone(), Function: s.program.Name(), Path: path})
 			if err = s.handlings.end(err); err != nil {
 				return nil, nil, p.handlerFailed(ctx, HookRequest, err)
 			}
@@ -392,6 +403,7 @@ func (r *Request) check(p *Plugin) *Failure {
 // reply that the turn's log has is taken from there, and any other is in it before
 // it is used.
 func (c *Caller) exchange(ctx context.Context, lm LM, call *Call, req *Request, wasReplaced bool, log TurnLog) (*Reply, error) {
+	req.seal()
 	x := Exchange{Request: req, Started: c.Now(), Replaced: wasReplaced}
 	if !wasReplaced {
 		x.Hash = req.Hash()
@@ -468,7 +480,7 @@ func recordable(v datasets.Value) bool {
 // change it was meant to make did not happen, and the call must not go on as if
 // it had.
 func (p *Plugin) handlerFailed(ctx context.Context, hook Hook, err error) error {
-	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+	if ctx.Err() != nil && ended(err) {
 		return err
 	}
 	if fatal, ok := errors.AsType[*Fatal](err); ok {

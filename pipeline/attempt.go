@@ -51,7 +51,7 @@ func (c *Conversation) attempt(ctx context.Context, id string, attempt int, o Tu
 		c.mu.Unlock()
 	}()
 	caller := *c.caller
-	caller.Journal = journal
+	caller.copied, caller.Journal = c.caller.origin(), journal
 	call, err := caller.Ask(context.WithValue(ctx, turnKey{}, runningTurn{c, id}), c.program, in)
 
 	cause := context.Cause(ctx)
@@ -301,10 +301,11 @@ func (c *Conversation) turnEnd(asking context.Context, id string, state TurnStat
 		return err
 	}
 	book := &turnNotes{c: c, ctx: ctx, branch: id, turn: id}
+	asking = context.WithValue(asking, turnKey{}, runningTurn{c, id}) // it has not ended yet
 	var handlings handlings
 	for _, p := range plugins {
 		for _, handle := range p.turnEnd {
-			err := handle(handlings.begin(asking, c.caller.HandlerTime), &TurnEndEvent{
+			err := handle(handlings.begin(asking, c.caller), &TurnEndEvent{
 				Turn: id, State: state, Conversation: c.id, Parent: parent,
 				notes: notes{book, p.name}, inputs: inputs, outputs: outputs, turns: shown,
 			})
@@ -317,10 +318,7 @@ func (c *Conversation) turnEnd(asking context.Context, id string, state TurnStat
 }
 
 func (c *Conversation) warnOnce(p *Plugin, err error) {
-	kind := fmt.Sprintf("%s %T", p.name, err)
-	if f, ok := errors.AsType[*Failure](err); ok {
-		kind = p.name + " " + f.Type + " " + f.Code
-	}
+	kind := p.name + " " + kindOf(err)
 	c.mu.Lock()
 	again := c.warned[kind]
 	c.warned[kind] = true

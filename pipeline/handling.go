@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"evalrun/internal/par"
 )
 
 // handlerTime is how long a handler may take where its Caller does not say.
@@ -13,32 +15,49 @@ const handlerTime = 30 * time.Second
 
 // handling is the context of one handler. It is over when the time for the
 // handler is. The time begins when the handler first looks: one that never does
-// pays for no timer.
+// pays for no timer. It stands still while the handler waits for its turn, or for
+// a person, so its end is not known beforehand.
 type handling struct {
 	context.Context // of the call
 	most            time.Duration
+	now             func() time.Time
 
-	mu     sync.Mutex
-	timed  context.Context // nil until the handler looks
-	cancel context.CancelFunc
+	mu    sync.Mutex
+	timed context.Context // nil until the handler looks
+	watch *par.Stopwatch
 }
+
+// tooSlow is why a handler's context ended.
+type tooSlow struct{ most time.Duration }
+
+func (t tooSlow) Error() string        { return fmt.Sprintf("it took longer than %s", t.most) }
+func (t tooSlow) Is(target error) bool { return target == context.DeadlineExceeded }
 
 func (h *handling) look() context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.timed == nil {
-		h.timed, h.cancel = context.WithTimeoutCause(h.Context, h.most, fmt.Errorf("it took longer than %s", h.most))
+		h.timed, h.watch = par.Timed(h.Context, h.most, tooSlow{h.most}, h.now)
+		h.timed = pausable(h.timed, h.watch.Pause)
 	}
 	return h.timed
 }
 
-func (h *handling) Deadline() (time.Time, bool) { return h.look().Deadline() }
-func (h *handling) Done() <-chan struct{}       { return h.look().Done() }
-func (h *handling) Err() error                  { return h.look().Err() }
+// pause stops the handler's time alone, not that of the call.
+func (h *handling) pause() (resume func()) {
+	h.look()
+	return h.watch.Pause()
+}
+
+func (h *handling) Done() <-chan struct{} { return h.look().Done() }
+func (h *handling) Err() error            { return h.look().Err() }
 
 // Value leads to the context that Done is of, once there is one: contexts made of
 // this one then end with it by themselves.
 func (h *handling) Value(key any) any {
+	if _, pauses := key.(pauseKey); pauses {
+		return h.look().Value(key)
+	}
 	h.mu.Lock()
 	inner := h.timed
 	h.mu.Unlock()
@@ -56,17 +75,17 @@ type handlings struct {
 }
 
 // begin returns the context of the next handler.
-func (k *handlings) begin(ctx context.Context, most time.Duration) context.Context {
+func (k *handlings) begin(ctx context.Context, c *Caller) context.Context {
 	switch {
 	case k.now == nil:
 		k.now = &k.first
 	case k.now.looked():
 		k.now = new(handling)
 	}
-	if most == 0 {
-		most = handlerTime
+	k.now.Context, k.now.most, k.now.now = ctx, c.HandlerTime, c.Now
+	if k.now.most == 0 {
+		k.now.most = handlerTime
 	}
-	k.now.Context, k.now.most = ctx, most
 	return k.now
 }
 
@@ -85,15 +104,20 @@ func (k *handlings) end(err error) error {
 	if h.timed == nil {
 		return err
 	}
-	defer h.cancel()
+	defer h.watch.Stop()
 	_, fatal := errors.AsType[*Fatal](err)
 	switch {
 	case err == nil || fatal:
 		return err
 	case timeOver(h.Context):
 		return errors.New("it was still at work when the time for the call was over")
-	case errors.Is(err, context.DeadlineExceeded) && h.Context.Err() == nil && h.timed.Err() != nil:
+	case ended(err) && h.Context.Err() == nil && h.timed.Err() != nil:
 		return context.Cause(h.timed)
 	}
 	return err
+}
+
+// ended reports whether an error says that a context ended.
+func ended(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -312,8 +312,10 @@ func (t *turn) takeTool(r *record) {
 	switch r.State {
 	case "started":
 		k.Started = true
-	case "done", "given":
+	case "given":
 		k.Output, k.Changes = r.Output, nil
+	case "done":
+		k.Output, k.Changes = r.Output, []Applied{}
 		for _, ch := range r.Changes {
 			k.Changes = append(k.Changes, Applied(ch))
 		}

@@ -40,6 +40,7 @@ type Plugin struct {
 	version     string
 	description string
 	api         int
+	warned      *warned // what was told of it already
 
 	// Handlers by hook, in the order registered.
 	turnStart  []func(context.Context, *TurnStartEvent) (*Change, error)
@@ -61,7 +62,7 @@ var pluginName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
 // hook that does not exist (plugin-hook): a misspelt hook would otherwise never
 // run. The errors are *Failure.
 func NewPlugin(name string, opts ...Option) (*Plugin, error) {
-	p := &Plugin{name: name, version: "0.0.0", api: API}
+	p := &Plugin{name: name, version: "0.0.0", api: API, warned: new(warned)}
 	if !pluginName.MatchString(name) {
 		return nil, p.failf("plugin-name", "the name %q does not match [a-z][a-z0-9_-]{0,63}", name)
 	}

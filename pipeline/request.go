@@ -21,6 +21,20 @@ type Request struct {
 	Config   datasets.Values // stop, response_format, temperature, …; by name
 	Tools    []Tool          // offered natively; nil for none
 	Site     Site            // where in a run it happens; not part of what is hashed
+
+	sealed *sealed // of a request that nobody changes any more; nil before
+}
+
+// sealed is the canonical JSON of a request and its hash, made once: journal,
+// budget and records all want them.
+type sealed struct{ text, hash string }
+
+// seal says that nobody changes the request any more.
+func (r *Request) seal() {
+	if r.sealed == nil {
+		b := r.Canonical(r.Model)
+		r.sealed = &sealed{string(b), canon.Hash(b)}
+	}
 }
 
 // Message is one message: a role and its parts.
@@ -146,7 +160,20 @@ func (r *Request) textSize() int {
 }
 
 // Hash is the request's hash, which records keep as request_hash.
-func (r *Request) Hash() string { return canon.Hash(r.Canonical(r.Model)) }
+func (r *Request) Hash() string {
+	if r.sealed != nil {
+		return r.sealed.hash
+	}
+	return canon.Hash(r.Canonical(r.Model))
+}
+
+// Size is how many bytes the canonical request has.
+func (r *Request) Size() int {
+	if r.sealed != nil {
+		return len(r.sealed.text)
+	}
+	return len(r.Canonical(r.Model))
+}
 
 // ProbeHash is the hash of the request with its model's name replaced by
 // "probe": the key under which replies are looked up, so that what a model is
@@ -171,6 +198,7 @@ const ProbeModel = "probe"
 // Clone returns a copy that shares only immutable values with r.
 func (r *Request) Clone() *Request {
 	c := *r
+	c.sealed = nil
 	c.Messages = slices.Clone(r.Messages)
 	for i := range c.Messages {
 		c.Messages[i].Parts = slices.Clone(c.Messages[i].Parts)
@@ -181,7 +209,12 @@ func (r *Request) Clone() *Request {
 }
 
 // JSON is the request as records keep it: the members of its canonical form.
-func (r *Request) JSON() datasets.Value { return datasets.RawValue(string(r.Canonical(r.Model))) }
+func (r *Request) JSON() datasets.Value {
+	if r.sealed != nil {
+		return datasets.RawValue(r.sealed.text)
+	}
+	return datasets.RawValue(string(r.Canonical(r.Model)))
+}
 
 // ParseRequest reads a request from JSON of the canonical form's members. A
 // member it does not know is an error: it would be lost from what is hashed.

@@ -646,38 +646,51 @@ func TestChangesOfResumed(t *testing.T) {
 // TestResumedAsBegun: a turn that was begun without the program's plugins is
 // resumed, or stopped, without them.
 func TestResumedAsBegun(t *testing.T) {
-	for _, stop := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			heard := 0
-			own := plugin(t, "own", pipeline.OnTurnEnd(func(context.Context, *pipeline.TurnEndEvent) error { heard++; return nil }))
-			p := program(t, tutorYAML).WithPlugins(own)
-			store := pipeline.NewMemoryStore()
-			dies := &mortal{Store: store, left: 4} // program, turn, lease and call
-			begun, err := talker("a", &model{answer: echo}).Converse(p, "ada", dies, pipeline.ConversationOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := begun.Send(t.Context(), message("x"), pipeline.SendOptions{Turn: pipeline.TurnOptions{ProgramPlugins: new(false)}}); !errors.Is(err, errDead) {
-				t.Fatal(err)
-			}
-			time.Sleep(31 * time.Second)
-			chat, err := talker("b", &model{answer: echo}).Converse(p, "ada", store, pipeline.ConversationOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			head, err := chat.Head(t.Context())
-			if err == nil && stop {
-				err = chat.Stop(t.Context(), head)
-			} else if err == nil {
-				_, err = chat.Resume(t.Context(), head, pipeline.TurnOptions{})
-			}
-			if err != nil || heard != 0 {
-				t.Errorf("stop %v: the program's plugin heard %d ends, %v", stop, heard, err)
-			}
-			send(t, chat, "more", pipeline.SendOptions{})
-			if heard != 1 {
-				t.Errorf("stop %v: of the next turn it heard %d times", stop, heard)
-			}
-		})
+	for _, of := range []string{"turn", "conversation"} {
+		for _, stop := range []bool{false, true} {
+			resumedAsBegun(t, of, stop)
+		}
 	}
+}
+
+func resumedAsBegun(t *testing.T, of string, stop bool) {
+	synctest.Test(t, func(t *testing.T) {
+		heard := 0
+		own := plugin(t, "own", pipeline.OnTurnEnd(func(context.Context, *pipeline.TurnEndEvent) error { heard++; return nil }))
+		p := program(t, tutorYAML).WithPlugins(own)
+		store := pipeline.NewMemoryStore()
+		dies := &mortal{Store: store, left: 4} // program, turn, lease and call
+		var o pipeline.ConversationOptions
+		var turn pipeline.TurnOptions
+		if off := new(false); of == "turn" {
+			turn.ProgramPlugins = off
+		} else {
+			o.ProgramPlugins = off
+		}
+		begun, err := talker("a", &model{answer: echo}).Converse(p, "ada", dies, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := begun.Send(t.Context(), message("x"), pipeline.SendOptions{Turn: turn}); !errors.Is(err, errDead) {
+			t.Fatal(err)
+		}
+		time.Sleep(31 * time.Second)
+		chat, err := talker("b", &model{answer: echo}).Converse(p, "ada", store, pipeline.ConversationOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, err := chat.Head(t.Context())
+		if err == nil && stop {
+			err = chat.Stop(t.Context(), head)
+		} else if err == nil {
+			_, err = chat.Resume(t.Context(), head, pipeline.TurnOptions{})
+		}
+		if err != nil || heard != 0 {
+			t.Errorf("%s, stop %v: the program's plugin heard %d ends, %v", of, stop, heard, err)
+		}
+		send(t, chat, "more", pipeline.SendOptions{})
+		if heard != 1 {
+			t.Errorf("%s, stop %v: of the next turn it heard %d times", of, stop, heard)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -16,9 +17,8 @@ import (
 // that waits for a person. There is an error when no turn was begun (a *Failure,
 // as a rule), when ctx ended, or when what was answered could not be kept.
 func (c *Conversation) Send(ctx context.Context, inputs datasets.Values, o SendOptions) (*Turn, error) {
-	if outer, _, ok := TurnOf(ctx); ok && !o.Nested {
-		return nil, Failf(TypeConversation, "conversation-nested",
-			"conversation %s was sent a turn while a turn of %s is running; if that is meant, say that it is nested", c.id, outer.id)
+	if err := c.nested(ctx, &o); err != nil {
+		return nil, err
 	}
 	c.enter(&o)
 	defer c.leave(&o)
@@ -28,7 +28,8 @@ func (c *Conversation) Send(ctx context.Context, inputs datasets.Values, o SendO
 	if err != nil {
 		return nil, err
 	}
-	inputs, changes, err := c.turnStart(ctx, plugins, at.parent, inputs)
+	starting := context.WithValue(ctx, startingKey{}, c)
+	inputs, changes, err := c.turnStart(starting, plugins, at.parent, inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +43,7 @@ func (c *Conversation) Send(ctx context.Context, inputs datasets.Values, o SendO
 		}
 		// Others may write while handlers choose what is shown. Then the turn is
 		// built again, on what is there now.
-		chosen, err := c.choose(ctx, plugins, at.parent)
+		chosen, err := c.choose(starting, plugins, at.parent)
 		if err != nil {
 			return nil, err
 		}
@@ -79,6 +80,29 @@ func (c *Conversation) Send(ctx context.Context, inputs datasets.Values, o SendO
 		}
 	}
 }
+
+// nested refuses a turn inside another one where nobody said that it is meant, and
+// one that would wait for the turn that waits for it.
+func (c *Conversation) nested(ctx context.Context, o *SendOptions) error {
+	starting, _ := ctx.Value(startingKey{}).(*Conversation)
+	outer, _, running := TurnOf(ctx)
+	switch {
+	case running && !o.Nested:
+		return Failf(TypeConversation, "conversation-nested",
+			"conversation %s was sent a turn while a turn of %s is running; if that is meant, say that it is nested", c.id, outer.id)
+	case starting != nil && !o.Nested:
+		return Failf(TypeConversation, "conversation-nested",
+			"conversation %s was sent a turn by a handler of a turn of %s that is about to start; if that is meant, say that it is nested", c.id, starting.id)
+	case starting == c && o.Busy == BusyQueue && !o.Anew:
+		return Failf(TypeConversation, "conversation-nested",
+			"conversation %s was sent a turn by a handler of its own turn, which is about to start: it would wait for itself; branch, or begin anew", c.id)
+	}
+	return nil
+}
+
+// startingKey is the key under which the context of turn_start and context
+// handlers has the conversation whose turn is about to start.
+type startingKey struct{}
 
 // place is where a turn goes: what it continues, in a conversation of that many
 // records, or the turn that has its request id already.
@@ -184,7 +208,7 @@ func (c *Conversation) join(ctx context.Context, id string, busy Busy) (*Turn, e
 // settings are those that differ from what a conversation does by itself; nil
 // when none does.
 func (c *Conversation) settings(o TurnOptions) *turnSettings {
-	s := &turnSettings{Last: c.o.Last, Without: c.o.Without, ProgramPlugins: o.ProgramPlugins}
+	s := &turnSettings{Last: c.o.Last, Without: c.o.Without, ProgramPlugins: cmp.Or(o.ProgramPlugins, c.o.ProgramPlugins)}
 	if o.Plugins != nil {
 		s.Plugins = []pluginRecord{}
 	}
@@ -213,7 +237,7 @@ func (c *Conversation) turnStart(ctx context.Context, plugins []*Plugin, parent 
 	var handlings handlings
 	for _, p := range plugins {
 		for _, handle := range p.turnStart {
-			change, err := handle(handlings.begin(ctx, c.caller.HandlerTime), &TurnStartEvent{Conversation: c.id, Parent: parent, Program: c.program.Name(), inputs: inputs})
+			change, err := handle(handlings.begin(ctx, c.caller), &TurnStartEvent{Conversation: c.id, Parent: parent, Program: c.program.Name(), inputs: inputs})
 			if err = handlings.end(err); err != nil {
 				return nil, nil, p.handlerFailed(ctx, HookTurnStart, err)
 			}

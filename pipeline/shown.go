@@ -41,7 +41,7 @@ func (c *Conversation) choose(ctx context.Context, plugins []*Plugin, parent str
 	var handlings handlings
 	for _, p := range plugins {
 		for _, handle := range p.context {
-			change, err := handle(handlings.begin(ctx, c.caller.HandlerTime), &ContextEvent{
+			change, err := handle(handlings.begin(ctx, c.caller), &ContextEvent{
 				Conversation: c.id, Parent: parent, Program: c.program.Name(), notes: notes{book, p.name},
 				turns: x.turns(), sections: x.sections, done: x.done,
 			})

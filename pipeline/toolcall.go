@@ -314,10 +314,11 @@ func (r *toolRun) checkBy(ctx context.Context, p *Plugin) error {
 			Function: r.loop.call.Program.Name(), Invocation: r.number, plugin: p.name,
 		}
 		// A handler owns its event; a person is asked about the call as it is.
-		asked := &approving{ctx: ctx, run: r, event: *event}
-		event.asker = asked
 		handlings := &r.loop.shaped.handlings
-		change, err := handle(handlings.begin(ctx, r.loop.caller.HandlerTime), event)
+		own := handlings.begin(ctx, r.loop.caller)
+		asked := &approving{ctx: ctx, run: r, event: *event, pause: handlings.now.pause}
+		event.asker = asked
+		change, err := handle(own, event)
 		err = handlings.end(err)
 		if asked.failed != nil {
 			// Whatever the handler made of it: nobody allowed the tool.
@@ -354,6 +355,7 @@ func (r *toolRun) record(a Applied) { r.loop.call.Changes = append(r.loop.call.C
 // failing blocks the tool when a handler failed: the check it was meant to make
 // was not made. What is not the handler's own failing ends the call.
 func (r *toolRun) failing(ctx context.Context, p *Plugin, err error) error {
+	kind := kindOf(err)
 	err = p.handlerFailed(ctx, HookToolCall, err)
 	f, ok := errors.AsType[*Failure](err)
 	if !ok || f.Code != "plugin-failed" {
@@ -361,7 +363,7 @@ func (r *toolRun) failing(ctx context.Context, p *Plugin, err error) error {
 	}
 	reason := "a check on this tool call failed (" + p.name + ")"
 	r.block(p, reason)
-	if warn := r.loop.caller.Warn; warn != nil {
+	if warn := r.loop.caller.Warn; warn != nil && p.warned.first(r.loop.caller, kind) {
 		warn(fmt.Sprintf("the tool %s was blocked, since a check on it failed: %v", r.Name, f))
 	}
 	// No version: what is recorded is not what the plugin asked for.
@@ -478,7 +480,7 @@ func (r *toolRun) result(ctx context.Context, output string) (string, error) {
 	for _, p := range r.loop.plugins {
 		for _, handle := range p.toolResult {
 			handlings := &r.loop.shaped.handlings
-			change, err := handle(handlings.begin(ctx, r.loop.caller.HandlerTime), &ToolResultEvent{
+			change, err := handle(handlings.begin(ctx, r.loop.caller), &ToolResultEvent{
 				Name: r.Name, Input: r.Input, Output: output, Path: r.path(),
 				Function: r.loop.call.Program.Name(), Invocation: r.number,
 			})
@@ -504,10 +506,12 @@ type approving struct {
 	ctx    context.Context
 	run    *toolRun
 	event  ToolCallEvent
-	failed error // why there is no answer; the tool is then not run
+	pause  func() (resume func()) // of the handler's time
+	failed error                  // why there is no answer; the tool is then not run
 }
 
 func (a *approving) ask(_ context.Context, _ *ToolCallEvent, reason string, decide Decide) (Answer, error) {
+	defer a.pause()()
 	answer, err := a.answer(a.ctx, reason, decide)
 	if err != nil {
 		a.failed = err

@@ -57,6 +57,6 @@ type TurnLog interface {
 // KeptTool is what a turn's log knows of a tool call.
 type KeptTool struct {
 	Output  *string   // its result as the model was shown it; nil when it is not known
-	Changes []Applied // what plugins changed about it
+	Changes []Applied // what plugins changed about it; nil when that is not known
 	Started bool      // it was started: without an output it may have run
 }

@@ -119,7 +119,7 @@ func TestModes(t *testing.T) {
 	for _, c := range []struct {
 		sections map[string]string
 		initial  string
-	}{{sections, "loud"}, {map[string]string{"": "x"}, ""}, {map[string]string{"x": " "}, ""}} {
+	}{{nil, ""}, {map[string]string{}, ""}, {sections, "loud"}, {map[string]string{"": "x"}, ""}, {map[string]string{"x": " "}, ""}} {
 		if _, err := plugins.Modes(c.sections, c.initial); err == nil || errors.As(err, new(*pipeline.Failure)) {
 			t.Errorf("Modes(%v, %q): %v, want an error", c.sections, c.initial, err)
 		}

@@ -22,6 +22,11 @@ type LoadOptions struct {
 	// which a person is asked does not count.
 	Timeout time.Duration
 
+	// Memory is by how many bytes the memory of the whole process may grow while a
+	// Starlark file is loaded or handles one event; one that runs then is stopped.
+	// 0 means 256 MiB.
+	Memory uint64
+
 	// AllowExec allows plugins that are programs of their own. Loading one runs
 	// it, with this process's rights.
 	AllowExec bool

@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,6 +28,9 @@ const (
 // A mode that has no section fails the call: an answer in the wrong mode would
 // look like one in the right mode.
 func Modes(sections map[string]string, initial string) (*pipeline.Plugin, error) {
+	if len(sections) == 0 {
+		return nil, errors.New("modes: there is no mode; give the section of at least one")
+	}
 	sections = maps.Clone(sections)
 	known := strings.Join(slices.Sorted(maps.Keys(sections)), ", ")
 	section := func(mode datasets.Value) (string, error) {

@@ -201,12 +201,10 @@ func (c *crash) Unwrap() error { return c.err }
 
 // handle is the handler of each of the plugin's hooks.
 func (p *process) handle(ctx context.Context, e pipeline.Event) (datasets.Value, error) {
-	select {
-	case p.busy <- struct{}{}:
-		defer func() { <-p.busy }()
-	case <-ctx.Done():
-		return datasets.Value{}, context.Cause(ctx)
+	if err := p.take(ctx); err != nil {
+		return datasets.Value{}, err
 	}
+	defer func() { <-p.busy }()
 	v, err := p.event(ctx, e)
 	if c, ok := errors.AsType[*crash](err); ok {
 		if p.child != nil {
@@ -216,13 +214,43 @@ func (p *process) handle(ctx context.Context, e pipeline.Event) (datasets.Value,
 			p.child = nil
 		}
 		if ctx.Err() != nil {
-			return datasets.Value{}, context.Cause(ctx)
+			err = context.Cause(ctx)
+			if !late(err) {
+				return datasets.Value{}, err // somebody stopped the call: that says nothing of the program
+			}
 		}
 		p.crashes++
 		p.last = err
 		return datasets.Value{}, err
 	}
 	return v, err
+}
+
+// take waits for the events before this one. No time counts meanwhile: they are
+// not this handler's.
+func (p *process) take(ctx context.Context) error {
+	select {
+	case p.busy <- struct{}{}:
+	default:
+		defer pipeline.Waiting(ctx)()
+		select {
+		case p.busy <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if ctx.Err() != nil { // both may have been so
+		<-p.busy
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// late reports whether a context ended for this cause because a time was over:
+// that of the handler, or of its call.
+func late(cause error) bool {
+	f, ok := errors.AsType[*pipeline.Failure](cause)
+	return ok && f.Type == pipeline.TypeTimeout || errors.Is(cause, context.DeadlineExceeded)
 }
 
 // event tells the program one event and serves it until it has answered.

@@ -12,7 +12,7 @@ import (
 
 // loadStarlark makes a plugin of a Starlark file.
 func (l *Loader) loadStarlark(ctx context.Context, path string, source []byte) (*pipeline.Plugin, error) {
-	made, err := star.Load(ctx, path, source, star.Options{Hooks: hookNames(), Print: l.opts.Stderr})
+	made, err := star.Load(ctx, path, source, star.Options{Hooks: hookNames(), Print: l.opts.Stderr, Limits: star.Limits{Memory: l.opts.Memory}})
 	if err != nil {
 		code := "plugin-load"
 		if e, ok := errors.AsType[*star.Error](err); ok && e.Code != "" {

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ func (r *Record) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
 // AppendJSON appends the record as a line of a call log, without the line's end.
 // What ParseRecord read is written equal as canonical JSON.
 func (r *Record) AppendJSON(dst []byte) []byte {
-	w := writer{dst}
+	w := writer{slices.Grow(dst, r.room())}
 	w.open()
 	w.int(callKey, int64(r.Format))
 	w.text("id", r.ID)
@@ -76,6 +77,15 @@ func (r *Record) AppendJSON(dst []byte) []byte {
 	w.value("process", r.Process)
 	w.close(r.Extra)
 	return w.b
+}
+
+// room is about as much as the record takes.
+func (r *Record) room() int {
+	n := 1024 + len(r.Inputs.JSON()) + len(r.Outputs.JSON())
+	for i := range r.Exchanges {
+		n += 512 + len(r.Exchanges[i].Request.JSON()) + len(r.Exchanges[i].Response.JSON())
+	}
+	return n
 }
 
 // MarshalJSON is AppendJSON.

@@ -33,7 +33,7 @@ func addContexts(ctx context.Context, src Source, out *Rated, calls []*ratedCall
 	for _, c := range calls {
 		if c.left == nil {
 			x.links[c.link.id] = c.link
-			if c.module {
+			if c.isModule() {
 				roots[c.link.root] = true
 			}
 		}
@@ -47,7 +47,7 @@ func addContexts(ctx context.Context, src Source, out *Rated, calls []*ratedCall
 		if c.left != nil {
 			continue
 		}
-		if c.module {
+		if c.isModule() {
 			c.inside = inside.helpersOf(c.link)
 		}
 		if c.needsContext() {
@@ -80,6 +80,9 @@ type helper struct {
 	link *link
 	nth  int // its place among the calls of its program inside the rated call
 }
+
+// isModule reports whether calls may be made inside the call.
+func (c *ratedCall) isModule() bool { return c.program.Kind == "module" }
 
 // needsContext reports whether the call answered after something it was shown,
 // or takes part in a conversation.
@@ -278,7 +281,7 @@ func (x *contexts) read(calls []*ratedCall) error {
 	known := map[string]*content{}
 	for _, c := range calls {
 		if c.content != nil {
-			known[c.row.ID] = c.content
+			known[c.id] = c.content
 		}
 	}
 	ids := maps.Clone(x.shown)
@@ -297,8 +300,9 @@ func (x *contexts) give(c *ratedCall) {
 		c.leave(LeftNoContext, why.why, why.detail)
 		return
 	}
-	c.row.Context.Earlier, c.earlier = own.turns()
-	c.row.Context.Sections = c.link.sections
+	row := c.whole
+	row.row.Context.Earlier, row.earlier = own.turns()
+	row.row.Context.Sections = c.link.sections
 	for _, h := range c.inside {
 		saw := x.follow(h.link.id)
 		if why := saw.refusal(); why != nil {
@@ -306,10 +310,10 @@ func (x *contexts) give(c *ratedCall) {
 			return
 		}
 		turns, orders := saw.turns()
-		c.row.Context.Helpers = append(c.row.Context.Helpers, datasets.Helper{
+		row.row.Context.Helpers = append(row.row.Context.Helpers, datasets.Helper{
 			Program: h.link.name, Call: h.link.id, Nth: h.nth, Earlier: turns, Sections: h.link.sections,
 		})
-		c.helpers = append(c.helpers, orders)
+		row.helpers = append(row.helpers, orders)
 	}
 }
 

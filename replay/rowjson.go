@@ -32,7 +32,7 @@ var ratingKeys = []string{keyCall, keyVersion, keyRating, keyRatedBy, keyOrigin,
 // Data keeps its names: another key that is taken gets underscores in front
 // until it is free, and so does an output named like an input.
 func (r *Rated) AppendRowJSON(dst []byte, i int) []byte {
-	row := &r.rows[i]
+	row := r.held(i)
 	start := len(dst)
 	dst = append(dst, '{')
 	taken := make(map[string]bool, 24)
@@ -231,7 +231,7 @@ func (r *Rated) Columns() []Column {
 	union := func(p part, names func(*ratedRow) []string) {
 		seen := map[string]bool{}
 		for i := range r.rows {
-			for _, name := range names(&r.rows[i]) {
+			for _, name := range names(r.held(i)) {
 				if !seen[name] {
 					seen[name] = true
 					add(p, name)
@@ -243,7 +243,7 @@ func (r *Rated) Columns() []Column {
 	union(partLabel, func(row *ratedRow) []string { return row.labels })
 	has := map[string]bool{}
 	for i := range r.rows {
-		for _, key := range r.rows[i].contextKeys(r.context) {
+		for _, key := range r.held(i).contextKeys(r.context) {
 			has[key] = true
 		}
 	}
@@ -261,7 +261,7 @@ func (r *Rated) Columns() []Column {
 // Cell is row i's value in a column; no value, which is not null, when the row
 // has none.
 func (r *Rated) Cell(i int, c Column) datasets.Value {
-	row := &r.rows[i]
+	row := r.held(i)
 	switch c.part {
 	case partInput:
 		return row.row.Inputs[c.key]

@@ -7,8 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"evalrun/datasets"
+	"evalrun/internal/disk"
 )
 
 // Query says which rated calls become rows.
@@ -18,6 +20,10 @@ type Query struct {
 	File    string // the file it is defined in, which tells apart programs of a script or notebook; "" takes calls of every file
 	AnyFile bool   // take calls of every file, whatever File says, and do not warn when they come from several
 	By      string // read only this person's ratings
+
+	// Aside keeps the rows that were shown nothing in a temporary file, so that
+	// memory does not grow with what is in them. Only At reads them then.
+	Aside bool
 
 	// A call has the data that is asked for when its interface is Interface, or
 	// its signature is Signature. With neither, every call has it.
@@ -71,7 +77,9 @@ type Rated struct {
 	Warnings  []string // doubts about the rows, a sentence each
 
 	query    Query
-	rows     []ratedRow
+	rows     []storedRow
+	latest   atomic.Pointer[unfolded]
+	aside    disk.Aside
 	context  bool           // some row needs its context, so all rows have the context's columns
 	programs map[string]int // rated calls by program, for the message when there is no row
 }
@@ -87,16 +95,67 @@ type ratedRow struct {
 	module  bool          // a module's call: it may have helpers
 }
 
+// storedRow is a row as it is held.
+type storedRow struct {
+	id     string
+	whole  *ratedRow // nil when it is folded
+	folded folded
+	aside  disk.Place // of the folded one, with [Query.Aside]
+}
+
+// row is row i. It is not to be changed.
+func (r *Rated) row(i int) (*ratedRow, error) {
+	s := &r.rows[i]
+	if s.whole != nil {
+		return s.whole, nil
+	}
+	if last := r.latest.Load(); last != nil && last.i == i {
+		return last.row, nil
+	}
+	text := s.folded
+	if r.query.Aside {
+		t, err := r.aside.Get(s.aside)
+		if err != nil {
+			return nil, fmt.Errorf("row %s: %w", s.id, err)
+		}
+		text = folded(t)
+	}
+	row := text.unfold(s.id)
+	r.latest.Store(&unfolded{i, row})
+	return row, nil
+}
+
+// held is row i of rows that are not kept aside.
+func (r *Rated) held(i int) *ratedRow {
+	row, err := r.row(i)
+	if err != nil {
+		panic("replay: of rows that are kept aside only At is for reading: " + err.Error())
+	}
+	return row
+}
+
+// unfolded is a row that was looked at: the next look is often at the same.
+type unfolded struct {
+	i   int
+	row *ratedRow
+}
+
 var _ datasets.Source = (*Rated)(nil)
 
 // Len is the number of rows.
 func (r *Rated) Len() int { return len(r.rows) }
 
 // ID is the id of the rated call that row i is made of.
-func (r *Rated) ID(i int) string { return r.rows[i].row.ID }
+func (r *Rated) ID(i int) string { return r.rows[i].id }
 
 // At returns row i. Its values and maps are shared: they are not to be changed.
-func (r *Rated) At(i int) (datasets.Row, error) { return r.rows[i].row, nil }
+func (r *Rated) At(i int) (datasets.Row, error) {
+	row, err := r.row(i)
+	if err != nil {
+		return datasets.Row{}, err
+	}
+	return row.row, nil
+}
 
 // LeftOut counts the calls left out by reason. Every reason is there.
 func (r *Rated) LeftOut() map[string]int {
@@ -205,13 +264,14 @@ func Rows(ctx context.Context, src Source, q Query) (*Rated, error) {
 	if err := addContexts(ctx, src, out, calls); err != nil {
 		return nil, err
 	}
+	out.rows = make([]storedRow, 0, len(calls))
 	for _, c := range calls {
 		if c.left != nil {
 			out.Left = append(out.Left, *c.left)
 			continue
 		}
-		out.rows = append(out.rows, c.ratedRow)
-		if c.row.Verdict.Disputed {
+		out.rows = append(out.rows, c.storedRow)
+		if c.disputed {
 			out.Disputed++
 		}
 	}
@@ -221,19 +281,19 @@ func Rows(ctx context.Context, src Source, q Query) (*Rated, error) {
 
 // ratedCall is a rated call of the program on its way to becoming a row.
 type ratedCall struct {
-	ratedRow
-	left    *Left // why it will be none
-	started string
-	program Program
-	content *content // nil when it was not read
-	link    *link    // what it saw; nil once left is set
-	inside  []helper // calls made inside that were shown something; of a module's call
+	storedRow
+	left     *Left // why it will be none
+	started  string
+	program  *Program // what rows need of it; calls of one program share it
+	content  *content // nil when nobody needs it any more
+	link     *link    // what it saw; nil once left is set
+	inside   []helper // calls made inside that were shown something; of a module's call
+	disputed bool
 }
 
 func (c *ratedCall) leave(reason, why, detail string) {
-	c.left = &Left{c.row.ID, reason, why, detail}
-	c.link = nil
-	c.row = datasets.Row{ID: c.row.ID}
+	c.left = &Left{c.id, reason, why, detail}
+	c.link, c.storedRow = nil, storedRow{id: c.id}
 }
 
 // ratedCalls reads the calls that have ratings and keeps those of the program
@@ -245,14 +305,16 @@ func (r *Rated) ratedCalls(ctx context.Context, src Source, ratings map[string][
 		r.Unknown += len(list) // until the call is found
 	}
 	var calls []*ratedCall
+	programs := map[programFacts]*Program{}
 	if len(want) == 0 {
 		return nil, nil
 	}
 	for rec, err := range src.Calls(Want{IDs: want, Parts: RowParts}) {
-		if err := cmp.Or(err, ctx.Err()); err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return nil, err
 		}
 		current := ratings[rec.ID]
+		delete(ratings, rec.ID)
 		r.Unknown -= len(current)
 		said := slices.DeleteFunc(slices.Clone(current), func(x *Rating) bool { return !counts(x) })
 		if len(said) > 0 {
@@ -265,10 +327,17 @@ func (r *Rated) ratedCalls(ctx context.Context, src Source, ratings map[string][
 			r.Withdrawn++
 			continue
 		}
-		calls = append(calls, r.query.judge(rec, said))
+		c := r.query.judge(rec, said, programs)
+		if r.query.Aside && c.folded != "" {
+			if c.aside, err = r.aside.Put([]byte(c.folded)); err != nil {
+				return nil, fmt.Errorf("keeping rows aside: %w", err)
+			}
+			c.folded = ""
+		}
+		calls = append(calls, c)
 	}
 	slices.SortFunc(calls, func(a, b *ratedCall) int {
-		return cmp.Or(cmp.Compare(a.started, b.started), cmp.Compare(a.row.ID, b.row.ID))
+		return cmp.Or(cmp.Compare(a.started, b.started), cmp.Compare(a.id, b.id))
 	})
 	return calls, nil
 }
@@ -291,19 +360,18 @@ func (q *Query) sameData(p *Program) bool {
 	return q.Interface != "" && own == q.Interface || q.Signature != "" && p.Signature == q.Signature
 }
 
-// judge makes a rated call of its record and the ratings that count.
-func (q *Query) judge(rec *Record, said []*Rating) *ratedCall {
+// judge makes a rated call of its record and the ratings that count. programs are
+// those of the calls before it.
+func (q *Query) judge(rec *Record, said []*Rating, programs map[programFacts]*Program) *ratedCall {
 	c := &ratedCall{started: strings.Clone(rec.StartedText())}
-	c.row.ID = strings.Clone(rec.ID)
-	c.program = rec.Program.clone()
-	c.module = c.program.Kind == "module"
-	if !q.sameData(&c.program) {
+	c.id = strings.Clone(rec.ID)
+	c.program = rec.Program.shared(programs)
+	if !q.sameData(c.program) {
 		c.leave(LeftOtherSignature, "", fmt.Sprintf("its interface is %s and its signature %s",
 			cmp.Or(c.program.Interface, "not recorded"), cmp.Or(c.program.Signature, "not recorded")))
 		return c
 	}
 	call := readContent(rec)
-	c.content = call
 	if detail := call.lacking(); detail != "" {
 		c.leave(LeftNoContent, "", detail)
 		return c
@@ -314,19 +382,32 @@ func (q *Query) judge(rec *Record, said []*Rating) *ratedCall {
 		return c
 	}
 	c.link = linkOf(rec)
-	c.inputs, c.labels = call.inputs.names, verdict.labels.names
-	c.row.Inputs, c.row.Labels = call.inputs.values, verdict.labels.values
-	c.row.Context = datasets.Context{Of: c.row.ID, Conversation: c.link.conversation}
-	c.row.Recorded = call.recorded()
-	c.row.Verdict = datasets.Verdict{
+	c.disputed = verdict.disputed
+	row := c.newRow(rec, call, &verdict)
+	if row.foldable() && !c.link.shown() && !c.link.inConversation {
+		c.folded = row.fold()
+	} else {
+		c.whole, c.content = row, call
+	}
+	return c
+}
+
+// newRow is the row of a call without what its call was shown.
+func (c *ratedCall) newRow(rec *Record, call *content, verdict *verdict) *ratedRow {
+	row := &ratedRow{module: c.program.Kind == "module", inputs: call.inputs.names, labels: verdict.labels.names}
+	r := &row.row
+	r.ID, r.Inputs, r.Labels = c.id, call.inputs.values, verdict.labels.values
+	r.Context = datasets.Context{Of: c.id, Conversation: c.link.conversation}
+	r.Recorded = call.recorded()
+	r.Verdict = datasets.Verdict{
 		Verdict: verdict.rating.Verdict, By: strings.Clone(verdict.rating.By),
 		Origin: strings.Clone(cmp.Or(verdict.rating.Origin, "review")), Sample: strings.Clone(verdict.rating.Sample),
 		Disputed: verdict.disputed,
 	}
-	c.row.Meta = metaOf(rec, &c.row)
-	c.row.Sent = sentBy(rec)
-	c.row.Steps = toolSteps(rec)
-	return c
+	r.Meta = metaOf(rec, r)
+	r.Sent = sentBy(rec)
+	r.Steps = toolSteps(rec)
+	return row
 }
 
 // topLevel are the modules that every script or notebook of a language has, so
@@ -382,13 +463,22 @@ func (p *Program) title() string {
 	return p.Module + ":" + p.Name
 }
 
-// clone copies what rows need of the program, so that the rest of the record
-// can be let go.
-func (p *Program) clone() Program {
-	return Program{
-		Name: strings.Clone(p.Name), Kind: strings.Clone(p.Kind), Module: strings.Clone(p.Module),
-		Signature: strings.Clone(p.Signature), Interface: strings.Clone(p.Interface), File: strings.Clone(p.File),
+// programFacts are what rows need of a program.
+type programFacts struct{ name, kind, module, signature, iface, file string }
+
+// shared is what rows need of the program, once for all of its calls, so that the
+// rest of the record can be let go.
+func (p *Program) shared(programs map[programFacts]*Program) *Program {
+	f := programFacts{p.Name, p.Kind, p.Module, p.Signature, p.Interface, p.File}
+	if known := programs[f]; known != nil {
+		return known
 	}
+	for _, s := range []*string{&f.name, &f.kind, &f.module, &f.signature, &f.iface, &f.file} {
+		*s = strings.Clone(*s)
+	}
+	own := &Program{Name: f.name, Kind: f.kind, Module: f.module, Signature: f.signature, Interface: f.iface, File: f.file}
+	programs[f] = own
+	return own
 }
 
 // rootID is the id of the outermost call.

@@ -24,6 +24,8 @@ type vector struct {
 
 // vectorInput has the inputs of all methods; each reads its own.
 type vectorInput struct {
+	raw json.RawMessage // for methods that read it themselves, by ownInput
+
 	P, DF, Z       float64
 	Successes, N   int
 	Scores, Values []float64
@@ -72,7 +74,7 @@ func (in vectorInput) options(t *testing.T) Options {
 	return o
 }
 
-// got holds what a method produced: float64, int, string or Opt.
+// got holds what a method produced: float64, int, string, Opt, or slices of them.
 type got map[string]any
 
 // dispatchers run the vectors of each implemented method.
@@ -245,22 +247,17 @@ func (v vector) run(t *testing.T) {
 			}
 			continue
 		}
-		if o, isOpt := have.(Opt); isOpt {
-			value, present := o.Get()
-			if have = any(value); !present {
-				have = nil
-			}
-		}
-		if n, isInt := have.(int); isInt {
-			have = float64(n)
-		}
-		if !matches(have, want, v.Tolerance) {
+		if have = plain(have); !matches(have, want, v.Tolerance) {
 			t.Errorf("%s is %v, want %v", field, have, want)
 		}
 	}
 }
 
 func matches(have, want any, tolerance float64) bool {
+	if list, ok := want.([]any); ok {
+		haves, ok := have.([]any)
+		return ok && slices.EqualFunc(haves, list, func(h, w any) bool { return matches(h, w, tolerance) })
+	}
 	h, okH := have.(float64)
 	w, okW := want.(float64)
 	if okH && okW {

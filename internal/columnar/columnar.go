@@ -32,7 +32,6 @@ import (
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"evalrun/internal/disk"
 )
@@ -148,7 +147,7 @@ func writeRows[T any](f *os.File, path string, s Schema, rows iter.Seq2[T, error
 func (o *options) writer(s Schema, columns *parquet.Schema) []parquet.WriterOption {
 	keys := slices.Concat(o.sorted, o.bloom)
 	w := []parquet.WriterOption{
-		parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
+		parquet.Compression(pageCodec),
 		parquet.MaxRowsPerRowGroup(rowsPerGroup),
 		parquet.PageBufferSize(pageSize),
 		parquet.DictionaryMaxBytes(dictionarySize),

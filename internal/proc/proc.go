@@ -22,9 +22,14 @@ import (
 	"time"
 )
 
-// grace is how long a command that was told to end may take, and how long its
-// pipes may stay open in other hands once it has ended.
-const grace = 2 * time.Second
+const (
+	// grace is how long a command that was told to end may take.
+	grace = 2 * time.Second
+
+	// drain is how long its pipes may stay open in other hands once it has ended:
+	// long enough to take what it wrote.
+	drain = 250 * time.Millisecond
+)
 
 // stderrKept is how much of a command's standard error is kept: the end of it,
 // where the reason is.
@@ -68,8 +73,9 @@ func (e *TooLongError) Error() string {
 // slash, the rest are its arguments. It is given stdin and then the end of it. Of
 // its standard output at most limit bytes are taken; a command that writes more is
 // stopped (*TooLongError). When ctx ends the command is killed, and the error is
-// the cause of ctx's end. A command that exits with another code than 0 is an
-// *ExitError. What had been written comes with any error.
+// the cause of ctx's end. A command that exits with 0 has said what it said until
+// then, whoever it started holds its standard output; one that exits with another
+// code is an *ExitError. What had been written comes with any error.
 func Run(ctx context.Context, argv []string, stdin []byte, limit int) (Output, error) {
 	if len(argv) == 0 || argv[0] == "" {
 		return Output{}, errors.New("there is no command to run")
@@ -80,7 +86,7 @@ func Run(ctx context.Context, argv []string, stdin []byte, limit int) (Output, e
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.WaitDelay = grace
+	cmd.WaitDelay = drain
 	ownGroup(cmd)
 	cmd.Cancel = func() error { return killGroup(cmd) }
 
@@ -90,13 +96,16 @@ func Run(ctx context.Context, argv []string, stdin []byte, limit int) (Output, e
 	err := cmd.Run()
 	_ = killGroup(cmd) // what it started and left running
 	output := Output{Stdout: out.bytes, Stderr: stderr.String()}
+	long, isLong := errors.AsType[*TooLongError](context.Cause(ctx))
 	switch exit := (*exec.ExitError)(nil); {
+	case isLong:
+		return output, long
+	case cmd.ProcessState != nil && cmd.ProcessState.Success():
+		return output, nil // whatever kept its pipes, and for how long
 	case ctx.Err() != nil:
 		return output, context.Cause(ctx)
 	case errors.As(err, &exit):
 		return output, &ExitError{argv[0], exit.ExitCode(), exit.String(), output.Stderr}
-	case errors.Is(err, exec.ErrWaitDelay):
-		return output, nil // it ended well, and something it started kept its pipes
 	}
 	return output, err
 }

@@ -28,8 +28,11 @@ type Event struct {
 // Change, or for a hook that returns something else a dict or list, as JSON; ""
 // for None. isChange tells which. The errors are *Error.
 func (h *Handler) Call(ctx context.Context, e *Event) (returned string, isChange bool, err error) {
-	r := &run{ctx: ctx, path: h.path, opts: h.opts, event: e}
-	v, err := starlark.Call(r.thread(h.Hook), h.fn, starlark.Tuple{&told{r, h.Hook}}, nil)
+	r := newRun(ctx, h.path, h.opts)
+	r.event = e
+	t, stop := r.thread(h.Hook)
+	defer stop()
+	v, err := starlark.Call(t, h.fn, starlark.Tuple{&told{r, h.Hook}}, nil)
 	if err != nil {
 		return "", false, r.failed(err)
 	}
@@ -151,7 +154,9 @@ func ask(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []
 	if e.run.event.Ask == nil {
 		return nil, fmt.Errorf("ask: a %s handler asks nobody; tool_call does", e.hook)
 	}
+	back := e.run.scale.leave()
 	allowed, err := e.run.event.Ask(reason)
+	back()
 	if err != nil {
 		return nil, err
 	}

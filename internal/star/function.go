@@ -45,14 +45,16 @@ func LoadFunction(ctx context.Context, path string, source []byte, name string, 
 // returns what it returned as JSON. The errors are *Error.
 func (f *Function) Call(ctx context.Context, arguments ...string) (returned string, err error) {
 	failed := func(err error) error { return &Error{At: f.At, In: f.fn.Name(), Err: err} }
-	r := &run{ctx: ctx, path: f.path, opts: f.opts}
+	r := newRun(ctx, f.path, f.opts)
 	args := make(starlark.Tuple, len(arguments))
 	for i, text := range arguments {
 		if args[i], err = decode(text, f.opts.Limits.Bytes); err != nil {
 			return "", failed(fmt.Errorf("argument %d: %w", i+1, err))
 		}
 	}
-	v, err := starlark.Call(r.thread(f.fn.Name()), f.fn, args, nil)
+	t, stop := r.thread(f.fn.Name())
+	defer stop()
+	v, err := starlark.Call(t, f.fn, args, nil)
 	if err != nil {
 		return "", r.failed(err)
 	}

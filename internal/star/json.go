@@ -201,11 +201,11 @@ func appendText(b []byte, s string, limit int) ([]byte, error) {
 	return canon.AppendString(b, s), nil
 }
 
-// jsonModule is Starlark's json, whose decode would go as deep as its text says
+// jsonModule is Starlark's json, which would go as deep as its value or text does
 // and end the process: what a tool answers is decoded with it.
 var jsonModule = &starlarkstruct.Module{Name: "json", Members: starlark.StringDict{
-	"encode":        starjson.Module.Members["encode"],
-	"encode_indent": starjson.Module.Members["encode_indent"],
+	"encode":        shallow(starjson.Module.Members["encode"], maxDepth),
+	"encode_indent": shallow(starjson.Module.Members["encode_indent"], maxDepth),
 	"decode":        starlark.NewBuiltin("json.decode", decodeText),
 	"indent":        starjson.Module.Members["indent"],
 }}

@@ -13,19 +13,32 @@
 //
 //   - a run takes at most Limits.Steps steps, and ends soon after its context
 //     does, which is looked at every few thousand steps;
+//
 //   - a value that crosses into a handler or out of it has at most Limits.Bytes
 //     bytes as JSON, and is nested at most 200 deep; so deep is what json.decode
 //     makes as well;
+//
 //   - a range has at most ten million elements, so that no single step runs
 //     through more than a file could have built itself;
+//
 //   - functions may not call themselves, and there is no while.
 //
-// What is not bounded is the memory that steps make use of: a list that is
-// doubled at each step grows as fast as that, and Starlark itself stops one
-// repetition ("x" * n) only at a thousand million elements. One step that works
-// on such a thing is not stopped halfway either, nor is one that works on a list
-// that the file's own loop put a million times into another. A file is code its
-// user trusts not to do that.
+//   - a run ends soon after the memory of the whole process has grown by
+//     Limits.Memory bytes since it began, which is looked at every millisecond;
+//     what others take meanwhile counts as well, and garbage does not;
+//
+//   - a repetition (x * n) makes at most 16 MiB of text or ten million elements;
+//
+//   - a value is nested at most ten thousand deep: that is looked at every 20,000
+//     steps, or seldomer where there are many values (at most half a million), when
+//     a value is made text or JSON (there 200 deep), and before what a file defined
+//     is frozen. A variable that an inner function uses is only seen while that
+//     function is there.
+//
+// What is not bounded is a single step: one that makes a large thing of large things
+// ("".join of many long texts, x + x) has all its memory before anybody looks, and
+// one that goes through a list which the file's own loop put a million times into
+// another is not stopped halfway. A file is code its user trusts not to do that.
 package star
 
 import (
@@ -45,8 +58,9 @@ import (
 
 // Limits bound a run of a file's code. The zero value of a field is its default.
 type Limits struct {
-	Steps uint64 // of one load or one event; default 20 million, a tenth of a second of plain loops
-	Bytes int    // of one value in or out, as JSON; default 16 MiB
+	Steps  uint64 // of one load or one event; default 20 million, a tenth of a second of plain loops
+	Bytes  int    // of one value in or out, as JSON; default 16 MiB
+	Memory uint64 // by how many bytes the process's memory may grow during one load or one event; default 256 MiB
 }
 
 func (l Limits) orDefault() Limits {
@@ -55,6 +69,9 @@ func (l Limits) orDefault() Limits {
 	}
 	if l.Bytes == 0 {
 		l.Bytes = 16 << 20
+	}
+	if l.Memory == 0 {
+		l.Memory = 256 << 20
 	}
 	return l
 }
@@ -150,16 +167,32 @@ func Load(ctx context.Context, path string, source []byte, o Options) (*Plugin, 
 // define runs a file once and returns what it defined, frozen.
 func define(ctx context.Context, path string, source []byte, o Options) (starlark.StringDict, error) {
 	globals := builtins()
-	_, program, err := starlark.SourceProgramOptions(dialect, path, source, globals.Has)
+	file, err := dialect.Parse(path, source, 0)
+	if err == nil {
+		err = boundRepeats(file)
+	}
 	if err != nil {
 		return nil, placed(path, err)
 	}
-	r := &run{ctx: ctx, path: path, opts: o, loading: true}
-	defined, err := program.Init(r.thread("load"), globals)
-	defined.Freeze()
+	program, err := starlark.FileProgram(file, globals.Has)
+	if err != nil {
+		return nil, placed(path, err)
+	}
+	r := newRun(ctx, path, o)
+	r.loading = true
+	t, stop := r.thread("load")
+	defer stop()
+	defined, err := program.Init(t, globals)
 	if err != nil {
 		return nil, r.failed(err)
 	}
+	d := depths{limit: maxNested, known: map[any]int{}}
+	for name, v := range defined {
+		if err := d.check(v); err != nil {
+			return nil, &Error{At: path, Err: fmt.Errorf("%s: %w", name, err)}
+		}
+	}
+	defined.Freeze()
 	return defined, nil
 }
 
@@ -170,14 +203,22 @@ type run struct {
 	opts    Options
 	loading bool
 	event   *Event
-	over    bool // the step limit was reached
+	over    bool  // the step limit was reached
+	deep    error // a value was nested too deep
+	looking uint64
+	scale   scale
+}
+
+func newRun(ctx context.Context, path string, o Options) *run {
+	return &run{ctx: ctx, path: path, opts: o, looking: lookEvery, scale: scale{most: o.Limits.Memory}}
 }
 
 // slice is how many steps pass between two looks at the context.
 const slice = 5000
 
-func (r *run) thread(name string) *starlark.Thread {
-	t := &starlark.Thread{Name: name, Print: r.print, Load: func(*starlark.Thread, string) (starlark.StringDict, error) {
+// thread makes the thread of the run; stop is called when it has ended.
+func (r *run) thread(name string) (t *starlark.Thread, stop func()) {
+	t = &starlark.Thread{Name: name, Print: r.print, Load: func(*starlark.Thread, string) (starlark.StringDict, error) {
 		return nil, errors.New("load is not available: a file stands by itself")
 	}}
 	t.SetLocal(runKey, r)
@@ -189,11 +230,18 @@ func (r *run) thread(name string) *starlark.Thread {
 		case t.Steps >= r.opts.Limits.Steps:
 			r.over = true
 			t.Cancel("too many steps")
+		case t.Steps >= r.looking:
+			again, err := r.look(t)
+			if r.deep = err; err != nil {
+				t.Cancel("too deep")
+			}
+			r.looking = t.Steps + again
+			fallthrough
 		default:
 			t.SetMaxExecutionSteps(min(t.Steps+slice, r.opts.Limits.Steps))
 		}
 	}
-	return t
+	return t, r.scale.watch(t)
 }
 
 const runKey = "run"
@@ -218,8 +266,12 @@ func (r *run) failed(err error) *Error {
 	switch {
 	case r.over:
 		e.Err = fmt.Errorf("stopped after %d steps, the most it may take", r.opts.Limits.Steps)
+	case r.deep != nil:
+		e.Err = fmt.Errorf("stopped: %w", r.deep)
 	case r.ctx.Err() != nil:
 		e.Err = context.Cause(r.ctx)
+	case r.scale.isOver():
+		e.Err = fmt.Errorf("stopped: the process's memory grew by more than %d MiB meanwhile", r.opts.Limits.Memory>>20)
 	}
 	return e
 }
@@ -273,6 +325,11 @@ func builtins() starlark.StringDict {
 		"remember": starlark.NewBuiltin("remember", remember),
 		"ask":      starlark.NewBuiltin("ask", ask),
 		"range":    starlark.NewBuiltin("range", boundedRange),
+		"str":      shallow(starlark.Universe["str"], maxNested),
+		"repr":     shallow(starlark.Universe["repr"], maxNested),
+		"print":    shallow(starlark.Universe["print"], maxNested),
+		"fail":     shallow(starlark.Universe["fail"], maxNested),
+		repeatName: starlark.NewBuiltin(repeatName, repeat),
 		"json":     jsonModule,
 	}
 }

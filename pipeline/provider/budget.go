@@ -110,7 +110,7 @@ func (b Bill) most(req *pipeline.Request) amount {
 	if n := req.MaxTokens(); n != nil {
 		output = *n
 	}
-	return b.bound(int64(len(req.Canonical(req.Model))), output)
+	return b.bound(int64(req.Size()), output)
 }
 
 func (b Bill) bound(input, output int64) amount {

@@ -182,7 +182,7 @@ func (s *service) do(ctx context.Context, method, path, contentType string, body
 		return nil, s.lost(ctx, "cannot be reached", err)
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, s.most+1))
+	data, err := readAll(io.LimitReader(resp.Body, s.most+1), resp.ContentLength)
 	if err != nil {
 		return nil, s.lost(ctx, "broke off its answer", err)
 	}
@@ -200,6 +200,14 @@ func (s *service) do(ctx context.Context, method, path, contentType string, body
 		return nil, s.refused(resp, data, explain)
 	}
 	return &answer{data, resp.Header, wire}, nil
+}
+
+// readAll reads what is said to be so long; -1 is not said.
+func readAll(r io.Reader, length int64) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(int(min(max(length, 0), 1<<20)) + bytes.MinRead)
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
 }
 
 // at is the address of a path, which may have a query of its own.

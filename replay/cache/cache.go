@@ -4,6 +4,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,8 +46,9 @@ func (m Mode) writes() bool { return m == Write || m == ReadWrite }
 // Cache is a cache of replies, in a file. It is safe for concurrent use, and its
 // file for the use of several processes.
 type Cache struct {
-	mode Mode
-	file *file
+	mode   Mode
+	file   *file
+	others *flights // of other processes; nil unless replies are both taken and kept
 
 	mu      sync.Mutex
 	flights map[key]chan struct{} // closed when the one who asks is done
@@ -60,11 +62,17 @@ func Open(dir string, mode Mode, warn func(string)) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the reply cache: %w", err)
 	}
-	return &Cache{mode: mode, file: f, flights: map[key]chan struct{}{}}, nil
+	c := &Cache{mode: mode, file: f, flights: map[key]chan struct{}{}}
+	if mode == ReadWrite {
+		if c.others, err = openFlights(f.path + ".flights"); err != nil {
+			return nil, errors.Join(fmt.Errorf("the reply cache: %w", err), f.close())
+		}
+	}
+	return c, nil
 }
 
 // Close ends the use of the cache.
-func (c *Cache) Close() error { return c.file.close() }
+func (c *Cache) Close() error { return errors.Join(c.file.close(), c.others.close()) }
 
 // Key is the name of a reply: the hash of the canonical request, which of its
 // independent answers this is (from 0), and which attempt at a readable one (from
@@ -94,8 +102,9 @@ func keyOf(canonical []byte, replicate, try int) key {
 // it is, whatever a run calls it: who serves it, where, under what name; it takes
 // the place of the model's name in the key.
 //
-// Who asks what another is asking right now waits for that one's reply. A failure
-// is not kept.
+// Who asks what another is asking right now, in this process or in another, waits
+// for that one's reply. A failure is not kept. What is kept is given without asking:
+// the model is a [pipeline.Knower].
 func (c *Cache) Model(live pipeline.Model, identity datasets.Values) pipeline.Model {
 	return &cached{c, live, string(identity.Object().Canonical())}
 }
@@ -107,7 +116,7 @@ type cached struct {
 }
 
 func (m *cached) Generate(ctx context.Context, req *pipeline.Request) (*pipeline.Reply, error) {
-	k := keyOf(req.Canonical(m.identity), req.Site.Repeat, req.Site.Try)
+	k := m.key(req)
 	if m.mode != ReadWrite {
 		if reply := m.find(k); reply != nil {
 			return reply, nil
@@ -118,10 +127,7 @@ func (m *cached) Generate(ctx context.Context, req *pipeline.Request) (*pipeline
 		land, going := m.takeOff(k)
 		if going == nil {
 			defer land()
-			if reply := m.find(k); reply != nil {
-				return reply, nil
-			}
-			return m.ask(ctx, req, k)
+			return m.askAlone(ctx, req, k)
 		}
 		if err := wait(ctx, going); err != nil {
 			return nil, err
@@ -130,6 +136,31 @@ func (m *cached) Generate(ctx context.Context, req *pipeline.Request) (*pipeline
 			return reply, nil
 		}
 	}
+}
+
+// Known is the reply that is kept.
+func (m *cached) Known(_ context.Context, req *pipeline.Request) (*pipeline.Reply, error) {
+	return m.find(m.key(req)), nil
+}
+
+func (m *cached) key(req *pipeline.Request) key {
+	return keyOf(req.Canonical(m.identity), req.Site.Repeat, req.Site.Try)
+}
+
+// askAlone asks unless the reply is there, and while no other process does.
+func (m *cached) askAlone(ctx context.Context, req *pipeline.Request, k key) (*pipeline.Reply, error) {
+	if reply := m.find(k); reply != nil {
+		return reply, nil
+	}
+	land, err := m.others.takeOff(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	defer land()
+	if reply := m.find(k); reply != nil { // the other process kept it
+		return reply, nil
+	}
+	return m.ask(ctx, req, k)
 }
 
 // takeOff makes the caller the one who asks for a key, until it lands; or returns

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"reflect"
 	"strings"
 	"sync"
@@ -207,6 +208,39 @@ func TestOneFlight(t *testing.T) {
 			}
 			if live.n.Load() != asked || time.Since(began) != took {
 				t.Errorf("failing with %v: asked %d times in %s, want %d in %s", err, live.n.Load(), time.Since(began), asked, took)
+			}
+		})
+	}
+}
+
+// What one process asks, another waits for; when it fails, the other asks.
+func TestOneFlightOfProcesses(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("processes wait for each other on Linux alone")
+	}
+	for _, err := range []error{nil, pipeline.Failf(pipeline.TypeServer, "", "down")} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			live := &counting{wait: time.Second, err: err}
+			const processes, each = 3, 4
+			var wg sync.WaitGroup
+			for range processes {
+				c, _ := open(t, dir, ReadWrite) // files of its own, as another process has
+				for i := range each {
+					wg.Go(func() { _, _ = c.Model(live, here).Generate(t.Context(), request(fmt.Sprint(i), pipeline.Site{})) })
+				}
+			}
+			began := time.Now()
+			wg.Wait()
+			asked := int64(each)
+			if err != nil {
+				asked = processes * each
+			}
+			if n := live.n.Load(); n != asked {
+				t.Errorf("failing with %v: asked %d times, want %d", err, n, asked)
+			}
+			if took := time.Since(began); err == nil && took > 2*time.Second {
+				t.Errorf("different requests waited for each other: %s", took)
 			}
 		})
 	}

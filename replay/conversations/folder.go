@@ -212,18 +212,13 @@ func scan(f *os.File, at place, take func(n int, line []byte)) (end place, tail 
 
 // repair mends the end of a file whose last line has no end. A whole record gets
 // its line's end: it may be all there but for that, or written by hand. Anything
-// else was never kept, and a new file has all but that: in the old one, whoever is
-// reading that line would find the next one where it goes on.
+// else was never kept, and is taken away.
 func repair(f *os.File, end place, tail []byte) (*os.File, place, error) {
 	switch {
 	case len(tail) == 0:
 		return f, end, nil
 	case parse(tail).IsNull():
-		err := disk.Write(f.Name(), func(whole *os.File) error {
-			_, err := io.Copy(whole, io.NewSectionReader(f, 0, end.offset))
-			return err
-		})
-		if err != nil {
+		if err := cut(f, end.offset); err != nil {
 			return f, end, err
 		}
 		mended, err := os.OpenFile(f.Name(), os.O_RDWR, 0)
@@ -239,17 +234,55 @@ func repair(f *os.File, end place, tail []byte) (*os.File, place, error) {
 	return f, place{end.records + 1, at + 1}, nil
 }
 
-// write writes at the end of the file and flushes it; when it cannot, the file is
-// as it was.
+// cut puts a new file of the first size bytes in the place of a file: in the old
+// one, whoever is reading what is taken away would find the next line where it goes
+// on. What others that were killed over this left behind goes as well.
+func cut(f *os.File, size int64) error {
+	if err := tidy(f.Name()); err != nil {
+		return err
+	}
+	return disk.Write(f.Name(), func(whole *os.File) error {
+		_, err := io.Copy(whole, io.NewSectionReader(f, 0, size))
+		return err
+	})
+}
+
+// tidy removes the copies of a file that were never finished. The lock is held:
+// nobody is at work on one.
+func tidy(name string) error {
+	entries, err := os.ReadDir(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	pattern := filepath.Base(disk.Temporary(name))
+	for _, e := range entries {
+		// Another conversation's name may go on where this one's ends.
+		if ok, _ := filepath.Match(pattern, e.Name()); ok && !strings.Contains(strings.TrimPrefix(e.Name(), "."+filepath.Base(name)), ".jsonl.") {
+			if err := os.Remove(filepath.Join(filepath.Dir(name), e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// write writes at the end of the file and flushes it; when it cannot, a new file
+// has what there was. Where there is no room for that either, the next writer
+// takes the torn line away; one that is not torn goes at once, since it would
+// count.
 func write(f *os.File, at int64, b []byte) error {
-	_, err := f.WriteAt(b, at)
+	n, err := f.WriteAt(b, at)
 	if err == nil {
 		err = f.Sync()
 	}
-	if err != nil {
-		return errors.Join(err, f.Truncate(at))
+	if err == nil {
+		return nil
 	}
-	return nil
+	mending := cut(f, at)
+	if mending != nil && n >= len(b)-1 {
+		mending = errors.Join(mending, f.Truncate(at))
+	}
+	return errors.Join(err, mending)
 }
 
 // canSyncFolders says whether the system knows how.

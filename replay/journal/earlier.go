@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"fmt"
 	"sync"
 
 	"evalrun/pipeline"
@@ -13,15 +14,20 @@ type Earlier struct {
 }
 
 // another is the journal of another run, which is read when somebody first looks
-// for something in it. One that cannot be read knows nothing.
+// for something in it.
 type another struct {
 	once    sync.Once
 	journal *Journal
+	err     error
 }
 
-func (a *another) read(dir string) *Journal {
-	a.once.Do(func() { a.journal, _ = Read(dir) })
-	return a.journal
+func (a *another) read(dir string) (*Journal, error) {
+	a.once.Do(func() {
+		if a.journal, a.err = Read(dir); a.err != nil {
+			a.err = &pipeline.Fatal{Err: fmt.Errorf("taking answers from an earlier run: %w; or take the folder of that run away", a.err)}
+		}
+	})
+	return a.journal, a.err
 }
 
 // TakeFrom has the answers of a candidate, as sites call it, taken from other
@@ -44,9 +50,9 @@ func (j *Journal) earlierAnswer(site pipeline.Site, hash string) (kept, bool, er
 		return kept{}, false, nil
 	}
 	for _, other := range list {
-		from := j.others[other.Dir].read(other.Dir)
-		if from == nil {
-			continue
+		from, err := j.others[other.Dir].read(other.Dir)
+		if err != nil {
+			return kept{}, false, err
 		}
 		at := site
 		at.Candidate = other.Candidate

@@ -34,28 +34,37 @@ func (j *Journal) Forget(answers ...Answer) (int, error) {
 		return 0, nil
 	}
 	j.mu.Lock()
-	n := j.forget(answers)
+	n, err := j.forget(answers)
 	j.mu.Unlock()
-	if n == 0 {
-		return 0, nil
+	if n == 0 || err != nil {
+		return 0, err
 	}
 	return n, j.keep(kept{Forget: answers})
 }
 
-// forget drops entries; the lock is held.
-func (j *Journal) forget(answers []Answer) int {
+// forget drops entries; the lock is held. Whose they are is in their frames.
+func (j *Journal) forget(answers []Answer) (int, error) {
 	dropped := make(map[Answer]bool, len(answers))
 	for _, a := range answers {
 		dropped[a], j.forgotten[a] = true, true
 	}
+	if j.out != nil {
+		if err := j.flush(); err != nil { // our own frames may be in the buffer
+			return 0, err
+		}
+	}
 	n := 0
-	for site := range j.known {
-		if a, ok := answerAt(site); ok && a.in(dropped) && !strings.HasPrefix(site, changingTool+" ") {
-			delete(j.known, site)
+	for sum, at := range j.known {
+		e, err := j.readFrame(at)
+		if err != nil {
+			return n, err
+		}
+		if a, ok := answerAt(e.Site); ok && a.in(dropped) && !strings.HasPrefix(e.Site, changingTool+" ") {
+			delete(j.known, sum)
 			n++
 		}
 	}
-	return n
+	return n, nil
 }
 
 // answerAt reads the answer that a site belongs to from its key: see siteKey.

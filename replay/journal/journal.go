@@ -5,18 +5,19 @@ package journal
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -38,26 +39,39 @@ import (
 // happened, not by its content: two rows with equal inputs are two observations.
 type Journal struct {
 	mu        sync.Mutex
-	known     map[string]frameAt // by site
-	forgotten map[Answer]bool    // that were to be asked anew
-	files     []*os.File         // segments that were there, and last our own
-	out       *bufio.Writer      // nil when the journal is only read
-	size      int64              // of our own segment
-	err       error              // the first failure to write: nothing is journaled after it
-	synced    int64              // how much of our own segment is on disk
+	known     map[siteSum]frameAt
+	forgotten map[Answer]bool // that were to be asked anew
+	files     []*os.File      // segments that were there, and last our own
+	out       *bufio.Writer   // nil when the journal is only read
+	size      int64           // of our own segment
+	err       error           // the first failure to write: nothing is journaled after it
+	synced    int64           // how much of our own segment is on disk
 	commit    sync.Mutex
+
+	places chan struct{} // of requests in flight; nil: no bound
 
 	earlier map[string][]Earlier // what other runs may know, by candidate
 	others  map[string]*another  // their journals, by folder
 	inDoubt int
-	torn    int // frames' worth of text at the ends of segments that could not be read
+
+	halted  atomic.Pointer[Halted] // nil while there is asking
+	knowers atomic.Bool            // some model behind it has replies of its own
 }
 
 // frameAt is where a frame's text lies.
 type frameAt struct {
-	file   int
 	offset int64
+	file   int32
 	length int32
+}
+
+// siteSum is the beginning of the SHA-256 of a site's key: a run has hundreds of
+// thousands of sites, whose names are in their frames.
+type siteSum [16]byte
+
+func sumOf(site string) siteSum {
+	sum := sha256.Sum256([]byte(site))
+	return siteSum(sum[:])
 }
 
 const (
@@ -81,15 +95,7 @@ func Open(dir string, past func(pipeline.Sent)) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := 1
-	if n := len(names); n > 0 {
-		last, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(names[n-1]), ".journal"))
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: a segment's name is a number", names[n-1]), j.closeFiles())
-		}
-		next = last + 1
-	}
-	f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("%06d.journal", next)), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(segment(dir, len(names)+1), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, errors.Join(err, j.closeFiles())
 	}
@@ -113,14 +119,13 @@ func Read(dir string) (*Journal, error) {
 // load reads the segments of a folder.
 func load(dir string, past func(pipeline.Sent)) (*Journal, []string, error) {
 	j := &Journal{
-		known: map[string]frameAt{}, forgotten: map[Answer]bool{},
+		known: map[siteSum]frameAt{}, forgotten: map[Answer]bool{},
 		earlier: map[string][]Earlier{}, others: map[string]*another{},
 	}
-	names, err := filepath.Glob(filepath.Join(dir, "*.journal"))
+	names, err := segments(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	slices.Sort(names)
 	for _, name := range names {
 		sent := &sentRequests{tell: past, open: map[string]pipeline.Sent{}}
 		if err := j.read(name, sent); err != nil {
@@ -138,7 +143,12 @@ func (j *Journal) read(name string, sent *sentRequests) error {
 		return err
 	}
 	j.files = append(j.files, f)
-	r := bufio.NewReaderSize(f, 1<<16)
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	size := info.Size() // its process may be at work
+	r := bufio.NewReaderSize(io.LimitReader(f, size), 1<<16)
 	head := make([]byte, len(journalHead))
 	if n, err := io.ReadFull(r, head); err != nil {
 		if strings.HasPrefix(journalHead, string(head[:n])) {
@@ -155,33 +165,31 @@ func (j *Journal) read(name string, sent *sentRequests) error {
 	offset := int64(len(journalHead))
 	for {
 		var frame [frameHead]byte
-		if _, err := io.ReadFull(r, frame[:]); err != nil {
-			if !errors.Is(err, io.EOF) {
-				j.torn++
-			}
-			return nil
+		if _, err := io.ReadFull(r, frame[:]); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil // torn or not
+		} else if err != nil {
+			return err
 		}
 		length := binary.LittleEndian.Uint32(frame[:4])
 		if length > maxFrame {
-			j.torn++
-			return nil
+			return unread(f, name, offset, size)
 		}
 		var b bytes.Buffer // grows with what is there, whatever the length says
 		if n, err := io.CopyN(&b, r, int64(length)); err != nil || n < int64(length) {
-			j.torn++
-			return nil
+			return unread(f, name, offset, size)
 		}
 		var e kept
 		if crc32.Checksum(b.Bytes(), castagnoli) != binary.LittleEndian.Uint32(frame[4:]) || json.Unmarshal(b.Bytes(), &e) != nil {
-			j.torn++
-			return nil
+			return unread(f, name, offset, size)
 		}
 		sent.take(&e)
 		switch {
 		case e.Forget != nil:
-			j.forget(e.Forget)
+			if _, err := j.forget(e.Forget); err != nil {
+				return err
+			}
 		case e.answers():
-			j.known[e.Site] = frameAt{len(j.files) - 1, offset + frameHead, int32(length)}
+			j.known[sumOf(e.Site)] = frameAt{offset + frameHead, int32(len(j.files) - 1), int32(length)}
 		}
 		offset += frameHead + int64(length)
 	}
@@ -194,20 +202,48 @@ func (j *Journal) Len() int {
 	return len(j.known)
 }
 
+// Bound has at most n requests in flight, which they are until the system has what
+// became of them: so many may be asked again when the process is killed. It is called
+// before anything is asked.
+func (j *Journal) Bound(n int) { j.places = make(chan struct{}, n) }
+
+// enter waits for a place among the requests in flight; leave may be called again.
+func (j *Journal) enter(ctx context.Context) (leave func(), err error) {
+	if j.places == nil {
+		return func() {}, nil
+	}
+	leave = sync.OnceFunc(func() { <-j.places })
+	select {
+	case j.places <- struct{}{}:
+		return leave, nil
+	default:
+	}
+	defer pipeline.Waiting(ctx)()
+	select {
+	case j.places <- struct{}{}:
+		return leave, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
 // InDoubt is how many requests were sent by processes that were killed before they
 // knew what became of them.
 func (j *Journal) InDoubt() int { return j.inDoubt }
 
-// Close ends the journal. What was written is on disk.
-func (j *Journal) Close() error {
+// Sync returns when all that was written is on disk.
+func (j *Journal) Sync() error {
 	if j.out == nil {
-		return j.closeFiles()
+		return nil
 	}
 	j.mu.Lock()
 	end := j.size
 	j.mu.Unlock()
-	return errors.Join(j.sync(end), j.closeFiles())
+	return j.sync(end)
 }
+
+// Close ends the journal. What was written is on disk.
+func (j *Journal) Close() error { return errors.Join(j.Sync(), j.closeFiles()) }
 
 func (j *Journal) closeFiles() error {
 	var errs []error
@@ -224,18 +260,29 @@ func (j *Journal) closeFiles() error {
 
 // siteKey names a site.
 func siteKey(kind string, s pipeline.Site) string {
-	key := fmt.Sprintf("%s %q %q %d %q %d %d %d %q", kind, s.Candidate, s.Row, s.Repeat, s.Path, s.Step, s.Try, s.Invocation, s.Purpose)
+	b := make([]byte, 0, 128)
+	text := func(t string) { b = strconv.AppendQuote(append(b, ' '), t) }
+	number := func(n int) { b = strconv.AppendInt(append(b, ' '), int64(n), 10) }
+	b = append(b, kind...)
+	text(s.Candidate)
+	text(s.Row)
+	number(s.Repeat)
+	text(s.Path)
+	number(s.Step)
+	number(s.Try)
+	number(s.Invocation)
+	text(s.Purpose)
 	if s.Inside != "" {
-		key += fmt.Sprintf(" %q", s.Inside)
+		text(s.Inside)
 	}
-	return key
+	return string(b)
 }
 
 // find returns what is known of a site.
 func (j *Journal) find(site string) (kept, bool, error) {
 	j.mu.Lock()
-	p, ok := j.known[site]
-	if ok && j.out != nil && p.file == len(j.files)-1 {
+	p, ok := j.known[sumOf(site)]
+	if ok && j.out != nil && int(p.file) == len(j.files)-1 {
 		// It may still be in the buffer.
 		if err := j.flush(); err != nil {
 			j.mu.Unlock()
@@ -246,15 +293,20 @@ func (j *Journal) find(site string) (kept, bool, error) {
 	if !ok {
 		return kept{}, false, nil
 	}
+	e, err := j.readFrame(p)
+	return e, err == nil, err
+}
+
+func (j *Journal) readFrame(p frameAt) (kept, error) {
 	b := make([]byte, p.length)
 	if _, err := j.files[p.file].ReadAt(b, p.offset); err != nil {
-		return kept{}, false, &pipeline.Fatal{Err: fmt.Errorf("reading the journal: %w", err)}
+		return kept{}, &pipeline.Fatal{Err: fmt.Errorf("reading the journal: %w", err)}
 	}
 	var e kept
 	if err := json.Unmarshal(b, &e); err != nil {
-		return kept{}, false, &pipeline.Fatal{Err: fmt.Errorf("reading the journal: %w", err)}
+		return kept{}, &pipeline.Fatal{Err: fmt.Errorf("reading the journal: %w", err)}
 	}
-	return e, true, nil
+	return e, nil
 }
 
 // keep writes an entry and returns when it is on disk.
@@ -263,6 +315,20 @@ func (j *Journal) keep(e kept) error {
 	if err != nil {
 		return err
 	}
+	return j.sync(end)
+}
+
+// keepLeaving is keep for an answer: its request is not in flight any more once the
+// system has it, while it is on its way to the disk.
+func (j *Journal) keepLeaving(e kept, leave func()) error {
+	if j.places == nil {
+		return j.keep(e)
+	}
+	end, err := j.hand(e)
+	if err != nil {
+		return err
+	}
+	leave()
 	return j.sync(end)
 }
 
@@ -278,13 +344,13 @@ func (j *Journal) note(e kept) error {
 
 // hand writes an entry and returns when the system has it: it outlives this
 // process, though not the machine.
-func (j *Journal) hand(e kept) error {
-	if _, err := j.append(e); err != nil {
-		return err
+func (j *Journal) hand(e kept) (end int64, err error) {
+	if end, err = j.append(e); err != nil {
+		return 0, err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.flush()
+	return end, j.flush()
 }
 
 // flush gives the system what is in the buffer; the lock is held.
@@ -324,7 +390,7 @@ func (j *Journal) append(e kept) (end int64, err error) {
 		return 0, fatal(j.err)
 	}
 	if e.answers() {
-		j.known[e.Site] = frameAt{len(j.files) - 1, j.size + frameHead, int32(len(b))}
+		j.known[sumOf(e.Site)] = frameAt{j.size + frameHead, int32(len(j.files) - 1), int32(len(b))}
 	}
 	j.size += frameHead + int64(len(b))
 	return j.size, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"evalrun/internal/canon"
 	"evalrun/pipeline"
 )
 
@@ -15,7 +14,15 @@ import (
 // Of each try it is with the system that it is about to be sent, where the model
 // says so with [pipeline.Sending]: so that after a kill it is known which requests
 // are in doubt.
-func (j *Journal) Model(live pipeline.Model) pipeline.Model { return &journaled{j, live} }
+//
+// A model that is a [pipeline.Knower] is still looked into when the asking has
+// ended: see [Journal.Halt].
+func (j *Journal) Model(live pipeline.Model) pipeline.Model {
+	if _, ok := live.(pipeline.Knower); ok {
+		j.knowers.Store(true)
+	}
+	return &journaled{j, live}
+}
 
 type journaled struct {
 	journal *Journal
@@ -24,8 +31,7 @@ type journaled struct {
 
 func (m *journaled) Generate(ctx context.Context, req *pipeline.Request) (*pipeline.Reply, error) {
 	key := siteKey("exchange", req.Site)
-	canonical := req.Canonical(req.Model)
-	hash := canon.Hash(canonical)
+	hash := req.Hash()
 	switch e, ok, err := m.journal.find(key); {
 	case err != nil:
 		return nil, err
@@ -47,7 +53,10 @@ func (m *journaled) Generate(ctx context.Context, req *pipeline.Request) (*pipel
 	case m.journal.out == nil:
 		return nil, notAnswered("reply of the model " + req.Model + " here")
 	}
-	return m.ask(ctx, req, key, hash, len(canonical))
+	if refusal := m.journal.refusal(); refusal != nil {
+		return m.unasked(ctx, req, key, hash, refusal)
+	}
+	return m.ask(ctx, req, key, hash, req.Size())
 }
 
 // again gives what was kept once more.
@@ -64,6 +73,11 @@ func (e *kept) again() (*pipeline.Reply, error) {
 
 // ask asks the model, and keeps what became of it.
 func (m *journaled) ask(ctx context.Context, req *pipeline.Request, key, hash string, size int) (*pipeline.Reply, error) {
+	leave, err := m.journal.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	told := false // that it is sent
 	reply, err := m.live.Generate(pipeline.WithSending(ctx, func(failed []pipeline.Attempt) error {
 		mark := &sentEntry{}
@@ -74,7 +88,8 @@ func (m *journaled) ask(ctx context.Context, req *pipeline.Request, key, hash st
 			mark.Failed = new(newAttempt(failed[n-1]))
 		}
 		told = true
-		return m.journal.hand(kept{Site: key, Sent: mark})
+		_, err := m.journal.hand(kept{Site: key, Sent: mark})
+		return err
 	}), req)
 	e := kept{Site: key, Hash: hash}
 	f, failed := errors.AsType[*pipeline.Failure](err)
@@ -92,6 +107,8 @@ func (m *journaled) ask(ctx context.Context, req *pipeline.Request, key, hash st
 		switch {
 		case ends:
 			e.Attempts = attemptEntries(fatal.Attempts)
+			m.journal.Halt(fatal.Err)
+			err = &pipeline.Fatal{Err: &Halted{fatal.Err}, Attempts: fatal.Attempts}
 		case failed:
 			e.fail(f)
 		default:
@@ -107,7 +124,7 @@ func (m *journaled) ask(ctx context.Context, req *pipeline.Request, key, hash st
 		_ = m.journal.note(e) // when it cannot be written, the next one says so
 		return nil, err
 	}
-	if kept := m.journal.keep(e); kept != nil {
+	if kept := m.journal.keepLeaving(e, leave); kept != nil {
 		return nil, kept
 	}
 	return reply, err

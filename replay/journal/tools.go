@@ -55,6 +55,9 @@ func (j *Journal) Tool(ctx context.Context, site pipeline.Site, name string, inp
 	if j.out == nil {
 		return "", notAnswered("result of the tool " + name + " here")
 	}
+	if refusal := j.refusal(); refusal != nil {
+		return "", refusal
+	}
 	entry := kept{Site: key, Hash: hash, Tool: &toolEntry{Name: name}}
 	if effects != pipeline.EffectsRead {
 		if err := j.keep(entry); err != nil {

@@ -2,7 +2,9 @@ package app
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +88,35 @@ func TestCachedRun(t *testing.T) {
 	again, asked = ran(t, service, dir, "--runs", "first")
 	if m := measured(t, again)["plain"]; asked != 0 || m.Cached != 0 || m.Resumed != 10 || m.Spent == nil || *m.Spent != paid {
 		t.Errorf("from the journal of a run that asked: %d requests, measured %+v; want none, and %v spent", asked, m, paid)
+	}
+}
+
+// Processes that share a reply cache pay for a reply once, also when they ask at the
+// same time; what the cache has is not in the estimate of a run.
+func TestCacheOfProcesses(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("processes wait for each other on Linux alone")
+	}
+	service := newDesk(t)
+	dir := deskFiles(t, service.URL, 40, "limits: {max_retries: 6}\n")
+	var running []*exec.Cmd
+	for _, runs := range []string{"first", "second", "third"} {
+		cmd, _ := evalrun(dir, "run", "evalrun.yaml", "--cache", "rw", "--runs", runs)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		running = append(running, cmd)
+	}
+	for _, cmd := range running {
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	if service.answers != 80 {
+		t.Errorf("%d answers were given, want 80 for three runs of the same 80 requests", service.answers)
+	}
+	if code, out := code(dir, "run", "evalrun.yaml", "--cache", "rw", "--runs", "fourth", "--dry-run"); code != ExitOK || strings.Contains(out, "to ask") {
+		t.Errorf("exit %d; with everything in the cache there is nothing to ask\n%s", code, out)
 	}
 }
 

@@ -180,6 +180,7 @@ func (e *env) app() *cli.App {
 		ErrWriter:                 e.Err,
 		ExitErrHandler:            func(*cli.Context, error) {}, // codes are finish's alone
 		OnUsageError:              usageError,
+		Flags:                     []cli.Flag{cli.HelpFlag}, // the library adds none beside a help command of our own
 		Commands: []*cli.Command{
 			e.runCommand(), e.compareCommand(), e.reportCommand(), e.statusCommand(),
 			e.importCommand(), e.rowsCommand(), e.recordsCommand(), e.programsCommand(), e.pluginsCommand(), e.versionCommand(), e.helpCommand(),

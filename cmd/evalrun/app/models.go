@@ -422,10 +422,10 @@ const (
 	mostBatched = 10_000
 )
 
-// workers is how many rows are asked at once: enough for every service to have as
-// many requests in flight as it may, or for large batches. What is in flight is
-// the limiters' to bound.
-func (ms *models) workers() int {
+// inFlight is how many requests may be on their way at once: enough for every service
+// to have as many as it may, or for large batches. What each has is the limiters' to
+// bound.
+func (ms *models) inFlight() int {
 	n := 0
 	for name := range ms.limiters() {
 		spec, err := ms.spec.model(name)

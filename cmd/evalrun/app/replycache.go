@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"sync"
 
@@ -38,6 +39,10 @@ type replyCache struct {
 	once sync.Once
 	open *cache.Cache
 	err  error
+
+	looking sync.Once
+	look    *cache.Cache // to look into alone: nothing is made
+	blind   error
 }
 
 // cacheDir is where a run's reply cache is: where the spec says, else beside the
@@ -58,12 +63,19 @@ func (c *replyCache) through(live pipeline.Model, ref harness.ModelRef) pipeline
 }
 
 func (c *replyCache) close() error {
-	if c == nil || c.open == nil {
+	if c == nil {
 		return nil
 	}
-	return c.open.Close()
+	var errs []error
+	for _, opened := range []*cache.Cache{c.open, c.look} {
+		if opened != nil {
+			errs = append(errs, opened.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
+// cachedModel is a [pipeline.Knower].
 type cachedModel struct {
 	cache    *replyCache
 	live     pipeline.Model
@@ -77,4 +89,17 @@ func (m *cachedModel) Generate(ctx context.Context, req *pipeline.Request) (*pip
 		return nil, &pipeline.Fatal{Err: c.err}
 	}
 	return c.open.Model(m.live, m.identity).Generate(ctx, req)
+}
+
+// Known is the reply that the cache has, where it is read.
+func (m *cachedModel) Known(ctx context.Context, req *pipeline.Request) (*pipeline.Reply, error) {
+	c := m.cache
+	if c.mode == cache.Write {
+		return nil, nil
+	}
+	c.looking.Do(func() { c.look, c.blind = cache.Open(c.dir, cache.Read, c.warn) })
+	if c.blind != nil {
+		return nil, c.blind
+	}
+	return c.look.Model(m.live, m.identity).(pipeline.Knower).Known(ctx, req)
 }

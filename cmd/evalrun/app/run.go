@@ -35,6 +35,7 @@ func (e *env) runCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "runs", Value: "runs", Usage: "the `folder` that runs are written under"},
 			&cli.BoolFlag{Name: "fresh", Usage: "start over, also when a run of the same question is there"},
+			&cli.BoolFlag{Name: "accept-damaged-journal", Usage: "go on with a run whose journal is damaged: what is lost is asked again"},
 			e.noExecFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "check everything and print the plan; ask nothing, write nothing"},
 			&cli.StringFlag{Name: "cache", Usage: "use the reply cache: `off|read|write|rw` (default: as the spec says, else off)"},
@@ -96,7 +97,7 @@ func (e *env) runCommand() *cli.Command {
 			if len(retry) > 0 && c.Bool("fresh") {
 				return usagef("--retry-failed goes on with a run, --fresh starts over: leave one of the two out")
 			}
-			return e.run(c.Context, s, runFlags{c.String("runs"), c.Bool("fresh"), c.Bool("dry-run"), retry, c.Bool("yes"), c.Bool("allow-unpriced")})
+			return e.run(c.Context, s, runFlags{c.String("runs"), c.Bool("fresh"), c.Bool("dry-run"), retry, c.Bool("yes"), c.Bool("allow-unpriced"), c.Bool("accept-damaged-journal")})
 		},
 	}
 }
@@ -108,6 +109,7 @@ type runFlags struct {
 	retry      []string // classes of failures to ask anew
 	yes        bool     // ask nobody before money is spent
 	unpriced   bool     // a budget of money may have models without a price
+	damaged    bool     // a damaged journal is gone on with
 }
 
 // splitList reads a list whose items may be separated by commas.
@@ -139,6 +141,11 @@ func (e *env) run(ctx context.Context, s *spec, flags runFlags) (err error) {
 	info := e.runInfo(s)
 	info.Tools = w.tools.String()
 	info.Fresh = flags.fresh
+	if flags.damaged && !flags.dry {
+		if err := e.mendJournal(flags.root, info, plans); err != nil {
+			return err
+		}
+	}
 	estimate, err := w.foresee(ctx, flags.root, info, plans)
 	if err != nil {
 		return err
@@ -194,6 +201,18 @@ func (e *env) run(ctx context.Context, s *spec, flags runFlags) (err error) {
 	}
 	if runErr != nil {
 		return e.said(runErr)
+	}
+	return nil
+}
+
+// mendJournal leaves out what is damaged of the journal of the run to go on with.
+func (e *env) mendJournal(root string, info harness.RunInfo, plans []*harness.Checked) error {
+	dir, lost, err := harness.MendJournal(root, info, plans...)
+	if err != nil {
+		return harnessError(err)
+	}
+	if lost > 0 {
+		e.warn(fmt.Sprintf("%d bytes of the journal of %s cannot be read, and are left out: what they held is asked again; the damaged files are kept beside it", lost, dir))
 	}
 	return nil
 }

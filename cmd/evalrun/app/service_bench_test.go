@@ -3,7 +3,6 @@ package app
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -205,7 +204,7 @@ type took struct {
 	asking  float64 // of it, from the first request until the results are written
 	cpu     float64 // seconds
 	memory  float64 // most resident, MB
-	median  float64 // latency, ms
+	median  float64 // latency of the first candidate, seconds
 }
 
 // runService runs the spec in a folder.
@@ -238,6 +237,11 @@ func runService(b *testing.B, dir string, inFlight int, args ...string) took {
 	}
 	last := sittings[len(sittings)-1]
 	t.asking = last.Ended.Sub(last.Started).Seconds()
+	evaluations, err := run.Evaluations()
+	if err != nil {
+		b.Fatal(err)
+	}
+	t.median = evaluations[0].Candidates[0].Measured.Latency.Median
 	return t
 }
 
@@ -254,7 +258,7 @@ func watchMemory(pid int) (most func() int) {
 				for line := range strings.Lines(string(text)) {
 					if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
 						n, _ := strconv.Atoi(strings.Fields(rest)[0])
-						peak = cmp.Or(max(peak, n))
+						peak = max(peak, n)
 					}
 				}
 			}
@@ -269,7 +273,8 @@ func watchMemory(pid int) (most func() int) {
 }
 
 // The command against a service that answers at once or after 50 ms, beside the
-// plainest client of it: calls a second of both, by turns in one run.
+// plainest client of it: calls a second of both, by turns in one run, and the best of
+// each. A latency bounds the calls a second as well.
 func BenchmarkService(b *testing.B) {
 	for _, c := range []struct {
 		latency  time.Duration
@@ -282,12 +287,8 @@ func BenchmarkService(b *testing.B) {
 			var best took
 			loop := 0.0
 			for b.Loop() {
-				if c.latency == 0 {
-					if s := loopSeconds(b, url, c.calls, c.inFlight, ticketSize+200); loop == 0 || s < loop {
-						loop = s
-					}
-				} else {
-					loop = float64(c.calls) * c.latency.Seconds() / float64(c.inFlight)
+				if s := loopSeconds(b, url, c.calls, c.inFlight, ticketSize+200); loop == 0 || s < loop {
+					loop = s
 				}
 				if t := runService(b, dir, c.inFlight, "--fresh"); best.seconds == 0 || t.seconds < best.seconds {
 					best = t
@@ -297,10 +298,49 @@ func BenchmarkService(b *testing.B) {
 			b.ReportMetric(n/loop, "loop-calls/s")
 			b.ReportMetric(n/best.asking, "calls/s")
 			b.ReportMetric(100*loop/best.asking, "%-of-loop")
-			b.ReportMetric(best.seconds, "s/run")
-			b.ReportMetric(best.cpu*1e6/n, "cpu-us/call")
-			b.ReportMetric(best.memory, "MB")
-			b.ReportMetric(0, "ns/op")
+			if c.latency > 0 {
+				bound := float64(c.inFlight) / c.latency.Seconds()
+				b.ReportMetric(100*n/loop/bound, "loop-%-of-bound")
+				b.ReportMetric(100*n/best.asking/bound, "%-of-bound")
+				b.ReportMetric(best.median*1e3, "median-ms")
+			}
+			best.report(b, n)
+		})
+	}
+}
+
+func (t *took) report(b *testing.B, calls float64) {
+	b.ReportMetric(t.seconds, "s/run")
+	b.ReportMetric(t.cpu*1e6/calls, "cpu-us/call")
+	b.ReportMetric(t.memory, "MB")
+	b.ReportMetric(0, "ns/op")
+}
+
+// A run with many rows, whose memory is to stay within bounds, and one that is
+// answered from the journal.
+func BenchmarkServiceRows(b *testing.B) {
+	for _, c := range []struct {
+		rows, candidates int
+		again            bool
+	}{{1000, 1, true}, {10_000, 2, false}, {100_000, 2, false}} {
+		b.Run(fmt.Sprintf("rows=%d/candidates=%d/again=%v", c.rows, c.candidates, c.again), func(b *testing.B) {
+			if c.rows > 10_000 && testing.Short() {
+				b.Skip("it takes half a minute")
+			}
+			url := startService(b, 0)
+			dir := serviceFiles(b, url, c.rows, c.candidates)
+			var best took
+			how := []string{"--fresh"}
+			if c.again {
+				runService(b, dir, 32)
+				how = nil
+			}
+			for b.Loop() {
+				if t := runService(b, dir, 32, how...); best.seconds == 0 || t.seconds < best.seconds {
+					best = t
+				}
+			}
+			best.report(b, float64(c.rows*c.candidates))
 		})
 	}
 }

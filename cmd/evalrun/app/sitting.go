@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"evalrun/harness"
@@ -13,6 +14,13 @@ import (
 // they are about to be asked, so that a process that is killed leaves a sign, and
 // at the end.
 func (w *wiring) carryOut(ctx context.Context, run *harness.Run) ([]*harness.Evaluation, error) {
+	aside, why, err := run.SetSittingsAside()
+	if err != nil {
+		return nil, err
+	}
+	if aside != "" {
+		w.env.warn(fmt.Sprintf("%v; it is kept as %s, and the run goes on without it", why, aside))
+	}
 	started := w.env.now().UTC()
 	keep := func(ended *time.Time) error {
 		if len(w.models.limiters()) == 0 {
@@ -25,8 +33,10 @@ func (w *wiring) carryOut(ctx context.Context, run *harness.Run) ([]*harness.Eva
 	}
 	var progress harness.Progress
 	done := w.env.showProgress(ctx, &progress, w.models)
+	inFlight := w.models.inFlight()
 	evaluations, err := run.Evaluate(ctx, harness.Options{
-		Executor: harness.Local{Workers: w.models.workers()},
+		Executor: harness.Local{Workers: rowsAtWork(inFlight)},
+		InFlight: inFlight,
 		Stop:     w.env.stop,
 		TooMany:  w.spec.Limits.MaxErrors.exceeded,
 		Progress: &progress,
@@ -38,6 +48,15 @@ func (w *wiring) carryOut(ctx context.Context, run *harness.Run) ([]*harness.Eva
 		err = errors.Join(err, unkept)
 	}
 	return evaluations, err
+}
+
+// rowsAtWork is how many rows are at work for so many requests in flight: while one
+// of two is asked, the other is made ready, scored or written down.
+func rowsAtWork(inFlight int) int {
+	if inFlight == 1 {
+		return 1 // one row after the other, as whoever wants that expects
+	}
+	return min(2*inFlight, max(inFlight, mostWaiting))
 }
 
 // sitting is what this process took of the services of the spec, until now. One

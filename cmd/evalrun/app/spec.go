@@ -24,6 +24,7 @@ type spec struct {
 	Models              conf.Pairs[modelSpec] `conf:"models"`
 	Plugins             []pluginSpec          `conf:"plugins"`              // the environment's own, outermost
 	ConversationPlugins []pluginSpec          `conf:"conversation_plugins"` // between the program's and the environment's
+	ProgramPlugins      *bool                 `conf:"program_plugins"`      // false drops the candidates' own
 	Approval            approvalSpec          `conf:"approval"`
 	Limits              limitsSpec            `conf:"limits"`
 	Tools               toolsSpec             `conf:"tools"`

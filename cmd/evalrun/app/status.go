@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"evalrun/harness"
+	"evalrun/replay/cache"
 	"evalrun/reports"
 )
 
@@ -64,6 +65,7 @@ func (e *env) status(ctx context.Context, run *harness.Run, s *spec) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
+	w.models.cache = &replyCache{mode: cache.Mode(s.Cache), dir: s.cacheDir(filepath.Dir(run.Dir)), warn: e.warnOnce()}
 	plans, err := w.plans(ctx)
 	if err != nil {
 		return err

@@ -95,7 +95,7 @@ func harnessError(err error) error {
 		return exit(ExitIncomplete, err)
 	case errors.Is(err, harness.ErrOutage):
 		return exit(ExitCannot, err)
-	case errors.Is(err, harness.ErrRows), errors.Is(err, harness.ErrNoRows), errors.Is(err, harness.ErrLedger):
+	case errors.Is(err, harness.ErrRows), errors.Is(err, harness.ErrNoRows), errors.Is(err, harness.ErrLedger), errors.Is(err, harness.ErrFolder):
 		return exit(ExitData, err)
 	}
 	return err
@@ -125,7 +125,7 @@ func (w *wiring) plan(ctx context.Context, e *evaluationSpec) (*harness.Plan, er
 		return nil, err
 	}
 	program := firstProgram(p)
-	q := replay.Query{}
+	q := replay.Query{Aside: true}
 	if program != nil {
 		q.Interface, q.Signature = program.Interface(), program.Signature()
 	}
@@ -189,7 +189,7 @@ func (w *wiring) candidate(ctx context.Context, c *candidateSpec, paired bool) (
 	layers := []pipeline.Layer{
 		{Kind: pipeline.ProgramLayer, Plugins: own},
 		{Kind: pipeline.ConversationLayer, Plugins: conversation},
-		{Kind: pipeline.ProcessLayer, Plugins: process},
+		{Kind: pipeline.ProcessLayer, Plugins: process, ProgramPlugins: w.spec.ProgramPlugins},
 	}
 	approval, err := w.approval()
 	if err != nil {

@@ -1,0 +1,74 @@
+package star
+
+import (
+	"runtime"
+	"runtime/metrics"
+	"sync"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"evalrun/internal/par"
+)
+
+// weighEvery is how often the memory is looked at while a run goes on.
+const weighEvery = time.Millisecond
+
+// scale watches how the process's memory grows while a run goes on: Starlark counts
+// none, so what others take at the same time counts as the run's.
+type scale struct {
+	most uint64
+
+	mu     sync.Mutex
+	before uint64 // when it was first looked at; 0 is not yet
+	away   bool   // the run waits, and takes none
+	over   bool
+}
+
+// watch cancels the thread when the memory grew too much.
+func (s *scale) watch(t *starlark.Thread) (stop func()) {
+	return par.Every(weighEvery, func() {
+		if s.weigh() {
+			t.Cancel("too much memory")
+		}
+	})
+}
+
+func (s *scale) weigh() (over bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch now := heap(); {
+	case s.away:
+	case s.before == 0:
+		s.before = now
+	case now > s.before+s.most:
+		runtime.GC() // what nobody has any more is not grown
+		s.over = heap() > s.before+s.most
+	}
+	return s.over
+}
+
+// leave is called when the run waits, for something that may take long.
+func (s *scale) leave() (back func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.away, s.before = false, 0
+	}
+}
+
+func (s *scale) isOver() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
+}
+
+// heap is how many bytes the process's objects take.
+func heap() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
