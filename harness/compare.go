@@ -87,12 +87,14 @@ type CompareOptions struct {
 type scoreTable struct {
 	metrics     []string
 	lower       []string          // of them, those of which less is better
+	timed       []string          // of them, those that the clock measures
 	trends      []string          // of them, those of judges that are not fit
 	judges      map[string]string // by metric: which judge
 	fingerprint string            // of the plan's rows
 	field       string            // that rows are paired by; "" for their ids
 	rows        []rowKey
 	lost        []bool
+	before      []bool // some of it was asked for before the run
 	by          [][]float64
 	lacks       [][]bool // as by: an answer has no score
 	unjudged    [][]bool // as by: an answer has none because its judge gave none; without judges empty
@@ -256,7 +258,8 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 	}
 	clusters := map[string]bool{}
 	kept := make([]int, 0, len(p.pairs)) // positions of pairs that decide
-	lost, unscored := 0, 0
+	lost, unscored, otherTime := 0, 0, 0
+	timed := slices.Contains(a.timed, metric)
 	lacks := p.lacks(metric, a, b)
 	for i, at := range p.pairs {
 		x, y := &a.rows[at[0]], &b.rows[at[1]]
@@ -277,6 +280,8 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 			lost++
 		case c.Lower && lacks[i]:
 			unscored++
+		case timed && a.before[at[0]] != b.before[at[1]]:
+			otherTime++
 		default:
 			kept = append(kept, i)
 		}
@@ -291,6 +296,9 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 	}
 	if unscored > 0 {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("%d rows have no score of this metric, of which less is better, and count 0 in the means, the best there is: p and the decision are without these rows; compare the failed rows first", unscored))
+	}
+	if otherTime > 0 {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("of %d rows one side was timed at another time, in another run or for a cache: p and the decision are without these rows; --fresh times both sides anew", otherTime))
 	}
 	before, after = at(before, kept), at(after, kept)
 	if least := min(slices.Min(append(before, 0)), slices.Min(append(after, 0))); least < 0 && base.Failed+cand.Failed > 0 {

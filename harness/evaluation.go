@@ -25,6 +25,8 @@ type Evaluation struct {
 	Fidelity    *Fidelity     `json:"fidelity,omitzero"` // whether the baseline sends what was recorded
 	Ledger      Ledger        `json:"ledger"`
 	Warnings    []string      `json:"warnings,omitempty"` // doubts a reader should know of
+
+	timed []string // of the metrics, those that the clock measures
 }
 
 // Outcome returns the candidate's outcome; nil when there is no such candidate.
@@ -115,7 +117,7 @@ type Usage struct {
 // Measured is what an outcome owes to the clock, the host and the schedule.
 type Measured struct {
 	Answers int             `json:"answers"`           // answers that came, failed ones included
-	Asked   int             `json:"asked"`             // of them, calls that were made; none in the recorded lane
+	Asked   int             `json:"asked"`             // of them, calls that a model answered or a request was sent for; none in the recorded lane
 	Cached  int             `json:"cached"`            // of these, calls that a cache or another run answered alone
 	FromRun int             `json:"from_run,omitzero"` // of them, those that another run answered
 	Resumed int             `json:"resumed,omitzero"`  // of the calls that are not cached, those that an earlier process of the run had asked

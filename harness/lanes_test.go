@@ -287,5 +287,6 @@ func TestRetryFailed(t *testing.T) {
 			t.Errorf("retrying %v: %d answers, failures %v, asked %s; want %d, %v, %s", step.classes, again, failed, counts, step.again, step.failed, step.counts)
 		}
 	}
-	wantError(t, CheckClasses("unreadble"), ErrPlan, "did you mean unreadable?", "refused", "metric", "all")
+	err := CheckClasses("unreadble")
+	wantError(t, err, err, `"unreadble" is no class of failures`, "did you mean unreadable?", "refused", "metric", "all")
 }

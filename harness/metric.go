@@ -38,6 +38,14 @@ type Effort interface {
 	ScoreEffort(row datasets.Row, took *Result) (Score, error)
 }
 
+// Timed is an [Effort] that the clock measures: how a service was doing at the time
+// is in its scores. Answers that were asked for at other times, those of a cache or of
+// another run, are not compared with answers of this run.
+type Timed interface {
+	Effort
+	Timed() bool
+}
+
 // Classifier is a [Metric] whose answers fall in classes. The harness counts, for
 // each candidate, which class was answered where which was right: see
 // [Classification].
@@ -54,6 +62,12 @@ type Classifier interface {
 func lowerIsBetter(m Metric) bool {
 	d, ok := m.(Directed)
 	return ok && d.LowerIsBetter()
+}
+
+// timed reports whether the clock measures a metric.
+func timed(m Metric) bool {
+	d, ok := m.(Timed)
+	return ok && d.Timed()
 }
 
 // Score is what a metric gives a row: a finite number, or a reason why there is

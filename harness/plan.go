@@ -111,7 +111,7 @@ var (
 	ErrTooMany = errors.New("too many rows failed")
 	ErrBusy    = errors.New("another process is carrying out this run")
 	ErrFolder  = errors.New("the run's folder cannot be used") // something in it is damaged, or of a later evalrun
-	ErrLedger  = errors.New("the rows do not add up") // a row was lost, or counted twice
+	ErrLedger  = errors.New("the rows do not add up")          // a row was lost, or counted twice
 )
 
 func (p *Plan) repeats() int { return max(1, p.Repeats) }
@@ -133,9 +133,16 @@ func (p *Plan) metricNames() []string {
 
 // lowerIsBetter names the metrics of which less is better.
 func (p *Plan) lowerIsBetter() []string {
+	return p.metricsThat(lowerIsBetter)
+}
+
+// timed names the metrics that the clock measures.
+func (p *Plan) timed() []string { return p.metricsThat(timed) }
+
+func (p *Plan) metricsThat(are func(Metric) bool) []string {
 	var names []string
 	for _, m := range p.Metrics {
-		if lowerIsBetter(m) {
+		if are(m) {
 			names = append(names, m.Name())
 		}
 	}

@@ -59,7 +59,7 @@ type Result struct {
 	Seconds     float64        // wall clock of the call
 	Latency     *float64       // what the wire took for the tries that answered, in seconds; nil when nobody measured it
 	Waited      float64        // in queues, limits and back-off before its tries, in seconds
-	Retries     int            // tries that failed and were made again
+	Retries     int            // tries that failed and were made again, probes of a service that was down included
 	Model       string         // the model that served the last reply, as the provider says; "" unknown
 	System      string         // fingerprint of the system that served it; "" unknown
 	Spent       *float64       // of Cost, what the run itself paid: without replies that were cached; nil when nothing is known to be
@@ -111,6 +111,18 @@ const (
 
 // outageClasses are failures of the service that was asked.
 var outageClasses = map[string]bool{"rate_limited": true, "server": true, "timeout": true}
+
+// Lost is how many rows have an answer that the service which was asked failed to
+// give.
+func (o *Outcome) Lost() int {
+	n := 0
+	for class, rows := range o.Failures {
+		if outageClasses[class] {
+			n += rows
+		}
+	}
+	return n
+}
 
 // lostClasses are failures that tell nothing of a candidate: the world around
 // it gave no answer.
@@ -182,6 +194,25 @@ func (r *Result) takeTries(x *pipeline.Exchange) {
 		r.Waited += a.Waited.Seconds()
 	}
 	r.Retries += len(before)
+	if len(before) > 0 && x.Reply == nil && pipeline.UnsentCode(x.Failure.Code) {
+		r.Retries-- // the last one was not made again
+	}
+}
+
+// asked reports whether a request of the call was answered, or sent to a service.
+func (r *Result) asked() bool {
+	switch {
+	case r.Call == "":
+		return false
+	case r.Requests > 0 || r.Retries > 0:
+		return true
+	}
+	return r.Failed != nil && sentTypes[r.Failed.Type] && !pipeline.UnsentCode(r.Failed.Code)
+}
+
+// sentTypes are the failures of requests that are told by who was asked.
+var sentTypes = map[string]bool{
+	pipeline.TypeRateLimit: true, pipeline.TypeServer: true, pipeline.TypeTimeout: true, pipeline.TypeRefusal: true,
 }
 
 // origins lists where replies came from, sorted, with commas.

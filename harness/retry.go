@@ -24,7 +24,7 @@ const RetryAll = "all"
 // a candidate's own failures stand, as its answers do.
 func (r *Run) RetryFailed(classes ...string) (int, error) {
 	if err := CheckClasses(classes...); err != nil {
-		return 0, err
+		return 0, fmt.Errorf("%w: %w", ErrPlan, err)
 	}
 	dir := filepath.Join(r.Dir, JournalDir)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +77,7 @@ func CheckClasses(classes ...string) error {
 	known := append(pipeline.Classes(), ClassMetric, ClassJudge, RetryAll)
 	for _, class := range classes {
 		if !slices.Contains(known, class) {
-			return fmt.Errorf("%w: %q is no class of failures%s; there are %s", ErrPlan, class, didYouMean(class, known), strings.Join(known, ", "))
+			return fmt.Errorf("%q is no class of failures%s; there are %s", class, didYouMean(class, known), strings.Join(known, ", "))
 		}
 	}
 	return nil

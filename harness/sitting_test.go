@@ -1,10 +1,12 @@
 package harness
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,5 +117,30 @@ func TestLatencyIsOfTheWire(t *testing.T) {
 	}
 	if got, want := lane(Result{Seconds: 3}, Result{Seconds: 1}).Latency, (Latency{Of: "call", N: 2, Median: 1, P95: 3, Max: 3, Total: 4}); got != want {
 		t.Errorf("nobody measured the wire: %+v, want %+v", got, want)
+	}
+}
+
+// A call counts as asked when a model answered or a request was sent, and not when
+// the service was given up before it was its turn. The last try of a request that was
+// given up is no retry.
+func TestAskedCountsWhatWasSent(t *testing.T) {
+	var n atomic.Int64
+	tried := pipeline.Attempt{Failure: pipeline.Failf(pipeline.TypeRateLimit, "", "slow down")}
+	model := modelFunc(func(_ context.Context, r *pipeline.Request) (*pipeline.Reply, error) {
+		n.Add(1)
+		given := pipeline.Failf(pipeline.TypeRateLimit, pipeline.CodeOutage, "given up")
+		switch r.Site.Row {
+		case "r0":
+			return reply("a0"), nil
+		case "r1": // sent, and refused
+			return nil, pipeline.Failf(pipeline.TypeRefusal, "", "no")
+		case "r2": // sent three times, then given up
+			given.Attempts = []pipeline.Attempt{tried, tried, tried}
+		}
+		return nil, given // never sent
+	})
+	e := mustEvaluate(t, Plan{Rows: quiz(40), Metrics: []Metric{match{}}, Candidates: []Candidate{candidate(t, "a", model)}}, Options{})
+	if m := e.Candidates[0].Measured; m.Answers != 40 || m.Asked != 3 || m.Retries != 2 {
+		t.Errorf("%d answers, %d asked, %d retries; want 40, the 3 that were sent, and 2", m.Answers, m.Asked, m.Retries)
 	}
 }

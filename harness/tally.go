@@ -63,6 +63,7 @@ type laneRow struct {
 	repeat  int    // the latest
 	class   string // of the first answer that failed
 	lost    bool   // an answer failed for a reason that is not the candidate's
+	before  bool   // some of an answer was asked for before: a cache had it, or another run
 }
 
 // newTally begins with an evaluation that has everything but its results.
@@ -134,6 +135,7 @@ func (t *tally) add(r *Result) {
 	row := &l.rows[i]
 	row.repeat = r.Repeat
 	row.answers++
+	row.before = row.before || r.From != ""
 	if r.Failed != nil {
 		if t.failedRow == "" {
 			t.failedRow, t.failedWhy = r.Row, r.Failed.Message
@@ -190,8 +192,10 @@ func (l *lane) measure(r *Result) {
 	m.Answers++
 	m.Waited += r.Waited
 	m.Retries += r.Retries
-	if r.Call != "" {
+	if r.asked() {
 		m.Asked++
+	}
+	if r.Call != "" {
 		plus(&m.Spent, r.Spent)
 		if r.Cached {
 			m.Cached++
@@ -284,7 +288,7 @@ func (t *tally) finish() (*Evaluation, error) {
 func (t *tally) finishLane(l *lane) error {
 	out, k := l.out, len(t.eval.Metrics)
 	out.scores = &scoreTable{
-		metrics: t.eval.Metrics, lower: t.eval.Lower, trends: t.eval.trends(), judges: t.eval.judgeVersions(), fingerprint: t.eval.Rows.Fingerprint, field: t.eval.Rows.Pair,
+		metrics: t.eval.Metrics, lower: t.eval.Lower, timed: t.eval.timed, trends: t.eval.trends(), judges: t.eval.judgeVersions(), fingerprint: t.eval.Rows.Fingerprint, field: t.eval.Rows.Pair,
 		by: make([][]float64, k), lacks: make([][]bool, k), unjudged: make([][]bool, k),
 	}
 	lacking := make([]int, k)
@@ -299,6 +303,7 @@ func (t *tally) finishLane(l *lane) error {
 		}
 		out.scores.rows = append(out.scores.rows, t.rows[i])
 		out.scores.lost = append(out.scores.lost, row.lost)
+		out.scores.before = append(out.scores.before, row.before)
 		for j := range k {
 			out.scores.by[j] = append(out.scores.by[j], l.sums[i*k+j]/float64(row.answers))
 			out.scores.lacks[j] = append(out.scores.lacks[j], l.lacking[i*k+j])

@@ -43,6 +43,19 @@ const (
 	TypeCancelled    = "Cancelled"         // the call was cancelled
 )
 
+// The codes of failures of a request that was not sent, or not once more.
+const (
+	CodeOutage  = "outage"  // the service was given up
+	CodeUnsent  = "unsent"  // the request's time was over before it was its turn
+	CodeAwaited = "awaited" // the request is left to a batch, which is found again
+)
+
+// UnsentCode reports whether a failure of the code is of a request that was not sent
+// after the tries that failed before.
+func UnsentCode(code string) bool {
+	return code == CodeOutage || code == CodeUnsent || code == CodeAwaited
+}
+
 // Error is the message, after the code and the plugin and hook when there are any.
 func (f *Failure) Error() string {
 	s := f.Message

@@ -350,7 +350,7 @@ func (p *process) revive(ctx context.Context) error {
 	case p.child != nil:
 		return nil
 	case p.crashes >= maxCrashes:
-		return fmt.Errorf("it ended badly %d times in a row and is not started again; the last time: %w", p.crashes, p.last)
+		return fmt.Errorf("it ended badly %d times in a row and is not started again; the last time: %v", p.crashes, p.last)
 	}
 	child, said, err := p.start(ctx)
 	if err != nil {

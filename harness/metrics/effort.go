@@ -14,9 +14,11 @@ type effort struct {
 	named
 	of      func(*harness.Result) *float64
 	unknown string // why there may be none
+	timed   bool   // by the clock
 }
 
 func (effort) LowerIsBetter() bool { return true }
+func (m effort) Timed() bool       { return m.timed }
 
 // Score is never asked: see [harness.Effort].
 func (effort) Score(context.Context, datasets.Row, *pipeline.Call) (harness.Score, error) {
@@ -35,7 +37,7 @@ func (m effort) ScoreEffort(_ datasets.Row, took *harness.Result) (harness.Score
 }
 
 func newLatency(b *builder) (harness.Metric, error) {
-	m := effort{of: func(r *harness.Result) *float64 { return r.Latency }, unknown: "nobody measured how long the answer was on the wire"}
+	m := effort{timed: true, of: func(r *harness.Result) *float64 { return r.Latency }, unknown: "nobody measured how long the answer was on the wire"}
 	err := b.decode(&m.named, &m.AsName)
 	return m, err
 }

@@ -6,18 +6,19 @@ import (
 	"slices"
 )
 
-// BCa returns the bias-corrected and accelerated bootstrap range (Efron 1987) of
-// a statistic of the caller's, method "bca": the right one, from about 20
-// units, for what is no mean, such as a median, an F-measure or a ratio. value is
-// the statistic of all rows, replicates that of resamples of the rows with
-// replacement (9,999 are enough), and leaveOneOut that of all rows but one, for each row in
-// turn. When rows come in clusters, both draw and leave out whole clusters.
+// BCa returns the bias-corrected and accelerated bootstrap range (Efron 1987)
+// of a statistic of the caller's, method "bca": the right one, from about 20
+// units, for what is no mean, such as a median, an F-measure or a ratio. value
+// is the statistic of all rows, replicates that of resamples of the rows with
+// replacement (9,999 are enough), and leaveOneOut that of all rows but one, for
+// each row in turn. When rows come in clusters, both draw and leave out whole
+// clusters.
 //
 // With z0 the normal quantile of the share of replicates below value, half the
-// ties counted, and a = Σ(m-x)³/(6·(Σ(m-x)²)^(3/2)) of leaveOneOut x about its mean m, the limits
-// are the type 6 quantiles of the replicates at Φ(z0 + (z0±z)/(1 - a(z0±z))). Where
-// value lies beyond all replicates or a is so large that the formula turns over, there is no
-// range, and a warning.
+// ties counted, and a = Σ(m-x)³/(6·(Σ(m-x)²)^(3/2)) of leaveOneOut x about its
+// mean m, the limits are the type 6 quantiles of the replicates at Φ(z0 +
+// (z0±z)/(1 - a(z0±z))). Where value lies beyond all replicates or a is so
+// large that the formula turns over, there is no range, and a warning.
 //
 // Fewer than two replicates or rows, values that are not finite or beyond
 // ±1e100, and options without meaning are errors.
@@ -49,13 +50,13 @@ func BCa(value float64, replicates, leaveOneOut []float64, o Options) (Statistic
 	return s, nil
 }
 
-// BCaMean returns the bootstrap range of a mean, method "bca" if the units had so
-// few resamples that all were taken, "bca-sampled" if 9,999 were drawn from
+// BCaMean returns the bootstrap range of a mean, method "bca" if the units had
+// so few resamples that all were taken, "bca-sampled" if 9,999 were drawn from
 // Seed. It is the option beside [Single] for scores that are skewed, from 20
-// rows on; it is not for 0/1 scores, where it gains nothing and collapses. clusters names the
-// cluster of each row, and whole clusters are drawn; nil says that every row
-// stands alone. Where there is no such range it is that of [ClusterMean],
-// method "cr2", with a warning.
+// rows on; it is not for 0/1 scores, where it gains nothing and collapses.
+// clusters names the cluster of each row, and whole clusters are drawn; nil
+// says that every row stands alone. Where there is no such range it is that of
+// [ClusterMean], method "cr2", with a warning.
 //
 // What is an error for [ClusterMean] is one here, but that clusters may be nil.
 func BCaMean(scores []float64, clusters []string, o Options) (Statistic, error) {

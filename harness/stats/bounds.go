@@ -34,16 +34,18 @@ type Bounds struct {
 	Low      Opt `json:"low"`      // the mean if everything missing were as bad as can be
 	High     Opt `json:"high"`     // and as good
 
-	// RangeLow and RangeHigh allow for both what is missing and which rows were
-	// drawn: they cover the mean with 1-Alpha. Absent under two rows.
+	// RangeLow and RangeHigh allow for both what is missing and which rows
+	// were drawn: they cover the mean with 1-Alpha. Absent under two rows.
 	RangeLow  Opt `json:"range_low"`
 	RangeHigh Opt `json:"range_high"`
 }
 
-// MissingBounds returns how low and how high a candidate's mean could be with the rows
-// that have no score (Manski 1989), and a range that covers it (Imbens and Manski 2004): the
-// one to show beside a headline that counts failures as 0, when so many failed that it matters what they would
-// have been. It assumes nothing. When Low and High lead to the same decision, the failures do not matter.
+// MissingBounds returns how low and how high a candidate's mean could be with
+// the rows that have no score (Manski 1989), and a range that covers it (Imbens
+// and Manski 2004): the one to show beside a headline that counts failures as
+// 0, when so many failed that it matters what they would have been. It assumes
+// nothing. When Low and High lead to the same decision, the failures do not
+// matter.
 //
 // Scores outside the scale, and options without meaning are errors.
 func MissingBounds(rows []Outcome, scale Scale, o Options) (Bounds, error) {
@@ -58,10 +60,11 @@ func MissingBounds(rows []Outcome, scale Scale, o Options) (Bounds, error) {
 	return f.bounds(o), nil
 }
 
-// MissingBoundsPaired is [MissingBounds] for the mean of candidate minus baseline, row by
-// row: at worst a missing candidate has the lowest score and a missing baseline the highest. It is the answer to
-// dropping the rows where either failed, which favours the candidate that fails on hard rows. Observed is
-// the mean of the complete rows.
+// MissingBoundsPaired is [MissingBounds] for the mean of candidate minus
+// baseline, row by row: at worst a missing candidate has the lowest score and a
+// missing baseline the highest. It is the answer to dropping the rows where
+// either failed, which favours the candidate that fails on hard rows. Observed
+// is the mean of the complete rows.
 //
 // Samples of different length are an error too.
 func MissingBoundsPaired(base, cand []Outcome, scale Scale, o Options) (Bounds, error) {
@@ -135,10 +138,10 @@ func (f filling) bounds(o Options) Bounds {
 	return b
 }
 
-// imbensManski returns how many standard errors to go beyond each bound so
-// that the true value, which lies anywhere between them, is covered: the c with
-// Φ(c + (high-low)/max(se)) - Φ(-c) = confidence. c lies between the one-sided quantile,
-// for bounds far apart, and the two-sided one, for bounds that meet.
+// imbensManski returns how many standard errors to go beyond each bound so that
+// the true value, which lies anywhere between them, is covered: the c with Φ(c
+// + (high-low)/max(se)) - Φ(-c) = confidence. c lies between the one-sided
+// quantile, for bounds far apart, and the two-sided one, for bounds that meet.
 func imbensManski(low, high, seLow, seHigh, confidence float64) (c, rangeLow, rangeHigh float64) {
 	apart := math.Inf(1)
 	if se := max(seLow, seHigh); se > 0 {

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// fewUnits is the number of degrees of freedom under which a range of
-// clusters is called rough.
+// fewUnits is the number of degrees of freedom under which a range of clusters
+// is called rough.
 const fewUnits = 4
 
 // ClusterEstimate is a mean of rows that come in clusters: turns of a
@@ -20,23 +20,29 @@ type ClusterEstimate struct {
 // clusters: the right one as soon as some cluster has two rows. Rows of a
 // cluster resemble each other, so that there is less to learn from them than
 // from as many rows that stand alone, and a range that ignores it is too
-// narrow. clusters names the cluster of each row. Every row counts the same:
-// a long conversation counts more than a short one.
+// narrow. clusters names the cluster of each row. Every row counts the same: a
+// long conversation counts more than a short one.
 //
 // The variance is Σ S_g²/(1-w_g)/n² with S_g the sum of a cluster's deviations
 // from the mean and w_g its share of the n rows (CR2), the degrees of freedom
 // Satterthwaite's, 1/(Σ w_g² + Σ_{g≠h} w_g²·w_h²/((1-w_g)(1-w_h))) (Bell and
-// McCaffrey 2002; Pustejovsky and Tipton 2018). With clusters of equal size it is
-// Student's range of their means, and with rows that stand alone that of [Single].
+// McCaffrey 2002; Pustejovsky and Tipton 2018). With clusters of equal size it
+// is Student's range of their means, and with rows that stand alone that of
+// [Single].
 //
-// As many names as scores are needed, none of them empty; scores that are not
-// finite or beyond ±1e100, and options without meaning are errors.
+// Binary is checked and otherwise not used: a mean of clusters of 0/1 scores is
+// not 0/1. As many names as scores are needed, none of them empty; scores that
+// are not finite or beyond ±1e100, Binary stated of other scores, and options
+// without meaning are errors.
 func ClusterMean(scores []float64, clusters []string, o Options) (ClusterEstimate, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return ClusterEstimate{}, err
 	}
 	if err := checkScores("candidate", scores); err != nil {
+		return ClusterEstimate{}, err
+	}
+	if err := checkBinary("candidate", scores, o); err != nil {
 		return ClusterEstimate{}, err
 	}
 	g, err := group(clusters, len(scores))
@@ -63,13 +69,13 @@ func ClusterMean(scores []float64, clusters []string, o Options) (ClusterEstimat
 
 // PairedClusters is [Paired] for rows that come in clusters; clusters names the
 // cluster of each row. The range of the mean difference is that of
-// [ClusterMean], method "cr2". p comes from one sign for each cluster on the sum
-// of its differences, "cluster-sign-flip": all patterns of up to 20 clusters that
-// differ, else 9,999 drawn from Seed. That is exact when a cluster's differences
-// could as well all have had the other sign. Better, Worse, Same and RowsNeeded
-// count rows, Units counts clusters.
+// [ClusterMean], method "cr2". p comes from one sign for each cluster on the
+// sum of its differences, "cluster-sign-flip": all patterns of up to 20
+// clusters that differ, else 9,999 drawn from Seed. That is exact when a
+// cluster's differences could as well all have had the other sign. Better,
+// Worse, Same and RowsNeeded count rows, Units counts clusters.
 //
-// Binary is checked and otherwise not used: clusters of 0/1 scores are not 0/1.
+// Binary is checked and otherwise not used.
 func PairedClusters(base, cand []float64, clusters []string, o Options) (Test, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -96,14 +102,19 @@ func PairedClusters(base, cand []float64, clusters []string, o Options) (Test, e
 	d := differences(base, cand)
 	t.Better, t.Worse, t.Same = signs(d)
 	warnClusters(&t.Warnings, g)
-	t.decide(t.judgeClusters(g, d, o), o)
+	t.decide(t.judgeClusters(g, d, spread(base, cand), o), o)
 	// The planning was in clusters like these.
-	t.RowsNeeded = int(math.Ceil(float64(t.RowsNeeded) * float64(g.rows) / float64(g.count())))
+	rows := math.Ceil(float64(t.RowsNeeded) * float64(g.rows) / float64(g.count()))
+	if rows >= 1<<53 {
+		rows, t.RowsFor = 0, Opt{}
+	}
+	t.RowsNeeded = int(rows)
 	return t, nil
 }
 
-// judgeClusters fills in the fields for differences of rows in clusters.
-func (t *Test) judgeClusters(g grouped, d []float64, o Options) prospect {
+// judgeClusters fills in the fields for differences of rows in clusters. span
+// is how far apart scores were seen.
+func (t *Test) judgeClusters(g grouped, d []float64, span float64, o Options) prospect {
 	m := g.mean(d)
 	sums := rounded(g.sums(d))
 	method, p := signFlip(sums, o.Seed)
@@ -128,6 +139,10 @@ func (t *Test) judgeClusters(g grouped, d []float64, o Options) prospect {
 	t.Low, t.High = at(1 - o.Alpha)
 	if variance == 0 {
 		warn(&t.Warnings, "the differences of clusters do not vary: the range has no width and says nothing about other rows; add rows that vary")
+		if span > 0 { // a cluster unlike these may differ by as much as scores were seen to
+			unseen := span * zeroEventsUpper(g.count(), o.Alpha)
+			pr.equalLow, pr.equalHigh = some(m.mean-unseen), some(m.mean+unseen)
+		}
 		return pr
 	}
 	pr.equalLow, pr.equalHigh = at(1 - 2*o.Alpha)

@@ -18,10 +18,10 @@ type Components struct {
 }
 
 // VarianceComponents tells from rows that were answered more than once how much
-// more answers would help. answers holds the scores of each row's answers. Within is the mean over
-// rows of the variance with K-1, Between the variance of the row means less the
-// mean over rows of that variance divided by K, and not below 0. Rows with one answer take
-// Within for their variance.
+// more answers would help. answers holds the scores of each row's answers.
+// Within is the mean over rows of the variance with K-1, Between the variance
+// of the row means less the mean over rows of that variance divided by K, and
+// not below 0. Rows with one answer take Within for their variance.
 //
 // With [Components.SEWith] it answers "how many answers a row": the smallest
 // number after which the standard error hardly falls. Within and Between are
@@ -78,8 +78,9 @@ func VarianceComponents(answers [][]float64) (Components, error) {
 	return c, nil
 }
 
-// SEWith returns the standard error of the mean with so many answers for every row,
-// √((Between + Within/answers)/rows); absent if it is not known, and below one answer.
+// SEWith returns the standard error of the mean with so many answers for every
+// row, √((Between + Within/answers)/rows); absent if it is not known, and below
+// one answer.
 func (c Components) SEWith(answers int) Opt {
 	between, ok := c.Between.Get()
 	if !ok || answers < 1 {

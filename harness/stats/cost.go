@@ -6,12 +6,15 @@ import (
 )
 
 // CostPerPoint returns what a point of score costs, all cost by all score, with
-// the standard error of a ratio, √(Σ(c-R·s)²/(n-1)/n)/s̄ (Cochran 1977), method "ratio-of-totals".
-// For 0/1 scores it is the cost of a right answer. Mean costs by mean scores of rows would leave out that
-// failed rows cost too. Give known costs of every row, also of those that failed; rows of unknown cost
-// make it unknown. Where scores do not add up to more than 0 there is no ratio, and a warning.
+// the standard error of a ratio, √(Σ(c-R·s)²/(n-1)/n)/s̄ (Cochran 1977), method
+// "ratio-of-totals". For 0/1 scores it is the cost of a right answer. Mean
+// costs by mean scores of rows would leave out that failed rows cost too. Give
+// known costs of every row, also of those that failed; rows of unknown cost
+// make it unknown. Where scores do not add up to more than 0 there is no ratio,
+// and a warning.
 //
-// Lists of different length, costs below 0, and numbers that are not finite or beyond ±1e100 are errors.
+// Lists of different length, costs below 0, and numbers that are not finite or
+// beyond ±1e100 are errors.
 func CostPerPoint(costs, scores []float64) (Statistic, error) {
 	if err := checkCosts(costs, scores); err != nil {
 		return Statistic{}, err
@@ -41,12 +44,14 @@ func CostPerPoint(costs, scores []float64) (Statistic, error) {
 	return s, nil
 }
 
-// ParetoFront returns the places of the candidates that no other beats: none is at
-// most as dear and at least as good, and one of them strictly. It is what a
-// plot of cost and quality draws a line through. Candidates that are equal in both all stay. It looks at the numbers
-// alone: two candidates that differ by less than their ranges may both deserve a place.
+// ParetoFront returns the places of the candidates that no other beats: none is
+// at most as dear and at least as good, and one of them strictly. It is what a
+// plot of cost and quality draws a line through. Candidates that are equal in
+// both all stay. It looks at the numbers alone: two candidates that differ by
+// less than their ranges may both deserve a place.
 //
-// Lists of different length, costs below 0, and numbers that are not finite or beyond ±1e100 are errors.
+// Lists of different length, costs below 0, and numbers that are not finite or
+// beyond ±1e100 are errors.
 func ParetoFront(costs, quality []float64) ([]int, error) {
 	if err := checkCosts(costs, quality); err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ type Likeness struct {
 	Clusters int `json:"clusters"`
 
 	// ICC is the share of the variance that lies between clusters: 0 when rows
-	// of a cluster are no more alike than others, 1 when they are all the same.
-	// An estimate may be negative, and stays so.
+	// of a cluster are no more alike than others, 1 when they are all the
+	// same. An estimate may be negative, and stays so.
 	ICC     Opt `json:"icc"`
 	Between Opt `json:"between"` // mean square between clusters
 	Within  Opt `json:"within"`  // mean square within clusters
@@ -22,9 +22,9 @@ type Likeness struct {
 
 // ICC estimates the intraclass correlation by one-way analysis of variance
 // (Donner 1986): (MSB-MSW)/(MSB+(n0-1)·MSW), n0 = (n - Σ n_g²/n)/(G-1). It is
-// for planning, and for saying why a range of [ClusterMean] is as wide as it is;
-// the range itself does not need it. Under two clusters, without a cluster of
-// two rows, and without any variation it is absent.
+// for planning, and for saying why a range of [ClusterMean] is as wide as it
+// is; the range itself does not need it. Under two clusters, without a cluster
+// of two rows, and without any variation it is absent.
 //
 // What is an error for [ClusterMean] is one here.
 func ICC(values []float64, clusters []string) (Likeness, error) {
@@ -66,11 +66,11 @@ func ICC(values []float64, clusters []string) (Likeness, error) {
 }
 
 // DesignEffect returns what to multiply planned rows by when they come in
-// clusters of a mean size: 1 + (size-1)·icc (Kish 1965). Rows divided by it are the
-// rows that stand alone and tell as much.
+// clusters of a mean size: 1 + (size-1)·icc (Kish 1965). Rows divided by it are
+// the rows that stand alone and tell as much.
 //
-// A size below 1, an icc above 1, and one so far below 0 that no rows can have it
-// are errors.
+// A size below 1, an icc above 1, and one so far below 0 that no rows can have
+// it are errors.
 func DesignEffect(size, icc float64) (float64, error) {
 	if !(size >= 1 && size <= maxScore) {
 		return 0, fmt.Errorf("finding a design effect: the mean size of a cluster is %v: give at least 1", size)

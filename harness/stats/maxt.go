@@ -15,18 +15,22 @@ type Simultaneous struct {
 	Candidates []Statistic `json:"candidates"`
 }
 
-// MaxT returns simultaneous ranges of the mean differences of several candidates
-// to a baseline on the same rows (Dunnett 1955; Westfall and Young 1993): the ones to
-// show when more than one candidate was tried, since of twenty ordinary ranges one misses.
-// differences[j][i] is candidate j less the baseline on row i; clusters names the cluster of
-// each row, nil if every row stands alone. Give every candidate that was tried.
+// MaxT returns simultaneous ranges of the mean differences of several
+// candidates to a baseline on the same rows (Dunnett 1955; Westfall and Young
+// 1993): the ones to show when more than one candidate was tried, since of
+// twenty ordinary ranges one misses. differences[j][i] is candidate j less the
+// baseline on row i; clusters names the cluster of each row, nil if every row
+// stands alone. Give every candidate that was tried.
 //
-// Each range is mean ± c·se with se that of [ClusterMean], and c the 1-Alpha quantile of
-// the largest deviation, in se, of any candidate: over all sign patterns of the clusters' deviations
-// up to 20 clusters, method "max-t", else over 9,999 resamples of clusters drawn
-// from Seed, "max-t-sampled". Candidates on the same rows deviate together, which
-// keeps c low. It is never below Student's for one candidate, which few clusters would
-// otherwise undercut. A candidate whose differences do not vary has no range and does not enter c.
+// Each range is mean ± c·se with se that of [ClusterMean], and c the 1-Alpha
+// quantile of the largest deviation, in se, of any candidate: over all sign
+// patterns of the clusters' deviations up to 20 clusters, method "max-t", else
+// over 9,999 resamples of clusters drawn from Seed, "max-t-sampled". Candidates
+// on the same rows deviate together, which keeps c low. From a normal quantile
+// it is turned into Student's, and it is never below the one for one candidate.
+// Still, under 20 clusters the ranges of many candidates cover less than they
+// say; go by [WestfallYoung] there. A candidate whose differences do not vary
+// has no range and does not enter c.
 //
 // No candidates, rows of different number, and what is an error for
 // [ClusterMean] are errors.
@@ -52,8 +56,16 @@ func MaxT(differences [][]float64, clusters []string, o Options) (Simultaneous, 
 	if g.count() > maxEnumerated {
 		critical = j.bootstrapCritical(o)
 	}
-	s.fill(j, max(critical, studentQuantile(1-o.Alpha/2, g.df())))
+	s.fill(j, max(studentFor(critical, g.df()), studentQuantile(1-o.Alpha/2, g.df())))
 	return s, nil
+}
+
+// studentFor returns the Student quantile that is passed as rarely as a normal
+// value passes z. Resampling keeps the standard errors as they are, and so
+// knows nothing of how uncertain those of few clusters are.
+func studentFor(z, df float64) float64 {
+	const rare = 8 // past it, the normal tail is lost beside 1
+	return max(z, studentQuantile(normalBelow(min(z, rare)), df))
 }
 
 // fill sets the candidates' ranges.
@@ -141,7 +153,8 @@ func (j joint) signFlipCritical(alpha float64) float64 {
 	return farthest[int(math.Ceil((1-alpha)*float64(len(farthest))-1e-9))-1]
 }
 
-// bootstrapCritical is the type 6 quantile of the farthest deviation of resamples.
+// bootstrapCritical is the type 6 quantile of the farthest deviation of
+// resamples.
 func (j joint) bootstrapCritical(o Options) float64 {
 	sums := make([][]float64, len(j.means))
 	for c, m := range j.means {
@@ -163,13 +176,14 @@ type StepDown struct {
 	Adjusted Opt `json:"adjusted"` // below Alpha: differs, with all candidates allowed for
 }
 
-// WestfallYoung tests which of several candidates differ from a baseline, by step-down max-t
-// (Westfall and Young 1993; Romano and Wolf 2005): the p-values to show beside [MaxT]. One
-// sign pattern of the clusters is used for all candidates at once, so that it
-// knows that prompts on the same rows vary together; twins cost nothing. With |t| in descending order,
-// Adjusted is the largest so far of the share of patterns under which the largest t of this and
-// all candidates with a smaller t is at least as large. All patterns of up to 20
-// clusters that differ are tried, else 9,999 drawn from Seed.
+// WestfallYoung tests which of several candidates differ from a baseline, by
+// step-down max-t (Westfall and Young 1993; Romano and Wolf 2005): the p-values
+// to show beside [MaxT]. One sign pattern of the clusters is used for all
+// candidates at once, so that it knows that prompts on the same rows vary
+// together; twins cost nothing. With |t| in descending order, Adjusted is the
+// largest so far of the share of patterns under which the largest t of this and
+// all candidates with a smaller t is at least as large. All patterns of up to
+// 20 clusters that differ are tried, else 9,999 drawn from Seed.
 //
 // differences, clusters and errors are those of [MaxT].
 func WestfallYoung(differences [][]float64, clusters []string, o Options) ([]StepDown, error) {

@@ -6,9 +6,10 @@ import (
 )
 
 // PairedCounts counts the rows of two candidates whose scores are 0 or 1, for
-// who wants a range by another method than the one [Paired] picks, to compare it
-// with what was published or computed elsewhere. Each method gives the difference candidate
-// minus baseline; negative counts and options without meaning are errors.
+// who wants a range by another method than the one [Paired] picks, to compare
+// it with what was published or computed elsewhere. Each method gives the
+// difference candidate minus baseline; negative counts and options without
+// meaning are errors.
 type PairedCounts struct {
 	BothRight     int `json:"both_right"`
 	OnlyCandidate int `json:"only_candidate"`
@@ -17,9 +18,9 @@ type PairedCounts struct {
 }
 
 // AgrestiMin returns the range of Agresti and Min (2005), method "agresti-min":
-// half a row is added to each of the four counts, then the usual formula, cut to [-1, 1].
-// Value is the observed difference; the range has its own centre. It is the
-// one to work out by hand; under 30 rows it covers less than Tango's.
+// half a row is added to each of the four counts, then the usual formula, cut
+// to [-1, 1]. Value is the observed difference; the range has its own centre.
+// It is the one to work out by hand; under 30 rows it covers less than Tango's.
 func (c PairedCounts) AgrestiMin(o Options) (Statistic, error) {
 	o, s, err := c.begin("agresti-min", o)
 	if err != nil || s.Rows == 0 {
@@ -39,16 +40,16 @@ func (c PairedCounts) agrestiMin() (center, se float64) {
 }
 
 // Newcombe returns the range of method 10 of Newcombe (1998), "newcombe-10":
-// the two rates' Wilson ranges, put together with their correlation φ, from whose
-// numerator n/2 is taken when it is positive. It is the one to set beside a
-// published Newcombe range, after finding out that it is this one.
+// the two rates' Wilson ranges, put together with their correlation φ, from
+// whose numerator n/2 is taken when it is positive. It is the one to set beside
+// a published Newcombe range, after finding out that it is this one.
 func (c PairedCounts) Newcombe(o Options) (Statistic, error) {
 	return c.newcombe("newcombe-10", float64(c.rows())/2, o)
 }
 
-// NewcombeUncorrected returns the range of method 8 of Newcombe (1998), "newcombe-8":
-// method 10 without the correction of φ. Many packages call this one Newcombe's. It is somewhat
-// too narrow.
+// NewcombeUncorrected returns the range of method 8 of Newcombe (1998),
+// "newcombe-8": method 10 without the correction of φ. Many packages call this
+// one Newcombe's. It is somewhat too narrow.
 func (c PairedCounts) NewcombeUncorrected(o Options) (Statistic, error) {
 	return c.newcombe("newcombe-8", 0, o)
 }
@@ -70,7 +71,8 @@ func (c PairedCounts) newcombe(method string, correction float64, o Options) (St
 	return s, nil
 }
 
-// correlated is the length of the difference of two deviations with correlation phi.
+// correlated is the length of the difference of two deviations with correlation
+// phi.
 func correlated(a, b, phi float64) float64 {
 	return math.Sqrt(max(0, a*a-2*phi*a*b+b*b))
 }

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Quantile returns the value below which a share p of values like these lies,
-// 0 <= p <= 1: h = (n+1)·p, linear between the values at the ranks about h and
-// held at the ends (type 6 of Hyndman and Fan 1996). It is the one for latency and cost:
-// the share of new values below it is p on average. The 0.99 of fewer than
-// 99 values is their largest.
+// Quantile returns the value below which a share p of values like these lies, 0
+// <= p <= 1: h = (n+1)·p, linear between the values at the ranks about h and
+// held at the ends (type 6 of Hyndman and Fan 1996). It is the one for latency
+// and cost: the share of new values below it is p on average. The 0.99 of fewer
+// than 99 values is their largest.
 //
 // No values, values that are not finite or beyond ±1e100, and p outside [0, 1]
 // are errors.
@@ -45,13 +45,15 @@ func quantile6(sorted []float64, p float64) float64 {
 	return below + (h-rank)*(above-below)
 }
 
-// Median returns the median of values, one a row, and its range between two
-// of the values, method "order-statistic": the ranks k and n+1-k with the largest k for which
-// 1 - 2·P(X <= k-1) >= 1-Alpha, X the heads of n tosses. It assumes nothing about how values are
-// distributed, and so is the one for latency and cost, which have long tails.
-// Too few values have no range: fewer than six at 95 %.
+// Median returns the median of values, one a row, and its range between two of
+// the values, method "order-statistic": the ranks k and n+1-k with the largest
+// k for which 1 - 2·P(X <= k-1) >= 1-Alpha, X the heads of n tosses. It assumes
+// nothing about how values are distributed, and so is the one for latency and
+// cost, which have long tails. Too few values have no range: fewer than six at
+// 95 %.
 //
-// Values that are not finite or beyond ±1e100, and options without meaning are errors.
+// Values that are not finite or beyond ±1e100, and options without meaning are
+// errors.
 func Median(values []float64, o Options) (Statistic, error) {
 	o, err := o.withDefaults()
 	if err != nil {

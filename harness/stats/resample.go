@@ -19,15 +19,16 @@ func resampled(name string, units int) string {
 	return name + "-sampled"
 }
 
-// allResamples reports whether units^units resamples are few enough to take all.
+// allResamples reports whether units^units resamples are few enough to take
+// all.
 func allResamples(units int) bool {
 	return math.Pow(float64(units), float64(units)) <= bootstrapDraws
 }
 
 // eachResample visits resamples of the units with replacement (Efron 1979), as
 // how often each was drawn: all of them where they are few, else 9,999 from the
-// seed, each from a stream of its own, so that no resample depends on which were
-// drawn before it.
+// seed, each from a stream of its own, so that no resample depends on which
+// were drawn before it. times is only lent.
 func eachResample(units int, seed uint64, visit func(times []float64)) {
 	times := make([]float64, units)
 	if allResamples(units) {
@@ -59,7 +60,8 @@ func eachTuple(times []float64, drawn int, visit func(times []float64)) {
 	}
 }
 
-// weightedMean is the mean of a resample: of sums over sizes of the drawn units.
+// weightedMean is the mean of a resample: of sums over sizes of the drawn
+// units.
 func weightedMean(times, sums, sizes []float64) float64 {
 	total, rows := 0.0, 0.0
 	for k, t := range times {

@@ -11,14 +11,16 @@ type Stratum struct {
 	Scores     []float64 // of the rows drawn, 0 for one that failed
 }
 
-// StratifiedMean returns the mean over all rows when rows were drawn from each of
-// several parts by themselves (Cochran 1977), method "stratified": Σ W_h·ȳ_h with W_h the part's share
-// of all rows, variance Σ W_h²·s_h²/n_h, and Satterthwaite's degrees of freedom. It is the
-// one where rare rows were drawn more often than they occur: the plain mean would
-// count them as often as they were drawn.
+// StratifiedMean returns the mean over all rows when rows were drawn from each
+// of several parts by themselves (Cochran 1977), method "stratified": Σ W_h·ȳ_h
+// with W_h the part's share of all rows, variance Σ W_h²·s_h²/n_h, and
+// Satterthwaite's degrees of freedom. It is the one where rare rows were drawn
+// more often than they occur: the plain mean would count them as often as they
+// were drawn.
 //
-// A stratum of fewer than two scores or of fewer rows than were drawn, scores that are not finite or beyond
-// ±1e100, no strata, and options without meaning are errors.
+// A stratum of fewer than two scores or of fewer rows than were drawn, scores
+// that are not finite or beyond ±1e100, no strata, and options without meaning
+// are errors.
 func StratifiedMean(strata []Stratum, o Options) (Statistic, error) {
 	const doing = "weighting strata"
 	o, err := o.withDefaults()
@@ -74,13 +76,15 @@ type WeightedEstimate struct {
 }
 
 // WeightedMean returns the mean over all rows when each row was drawn with a
-// known chance: Σwy/Σw with w = 1/chance (Horvitz and Thompson 1952 in the ratio form of Hájek 1971), se
-// √(n/(n-1)·Σw²(y-ȳ)²)/Σw, and Student's range. It is the one for rows that were rated because
-// something known picked them more often, such as a low confidence. Chances that are only guessed make it a guess.
-// Nothing is capped: look at Largest. Where one row has a large share, the range is not to be relied upon.
+// known chance: Σwy/Σw with w = 1/chance (Horvitz and Thompson 1952 in the
+// ratio form of Hájek 1971), se √(n/(n-1)·Σw²(y-ȳ)²)/Σw, and Student's range.
+// It is the one for rows that were rated because something known picked them
+// more often, such as a low confidence. Chances that are only guessed make it a
+// guess. Nothing is capped: look at Largest. Where one row has a large share,
+// the range is not to be relied upon.
 //
-// As many chances as scores, between 0 and 1 and not 0, scores that are finite and within ±1e100, and
-// options with a meaning are needed.
+// As many chances as scores, between 0 and 1 and not 0, scores that are finite
+// and within ±1e100, and options with a meaning are needed.
 func WeightedMean(scores, chances []float64, o Options) (WeightedEstimate, error) {
 	const doing = "weighting rows"
 	o, err := o.withDefaults()

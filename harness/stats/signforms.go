@@ -149,6 +149,6 @@ func movedClusters(count int, samples ...[]float64) []int {
 	return moved
 }
 
-// notBelow reports whether a value ties with the observed one or lies above
-// it, past what rounding does.
+// notBelow reports whether a value ties with the observed one or lies above it,
+// past what rounding does.
 func notBelow(value, observed float64) bool { return value >= observed*(1-1e-9) }

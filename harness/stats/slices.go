@@ -14,12 +14,13 @@ type Prior struct {
 	Rows float64 // above 0; 10 draws small slices in and leaves large ones alone
 }
 
-// ShrinkRates draws the rates of slices towards a prior: (right + Rows·Mean)/(rows + Rows), with
-// equal tails of the beta posterior for a range, method "beta-binomial". It is the one for 0/1 scores in slices so
-// small that three of three would read as perfect. Show it beside the plain rate.
+// ShrinkRates draws the rates of slices towards a prior: (right +
+// Rows·Mean)/(rows + Rows), with equal tails of the beta posterior for a range,
+// method "beta-binomial". It is the one for 0/1 scores in slices so small that
+// three of three would read as perfect. Show it beside the plain rate.
 //
-// Slices of different number, counts that are negative or more right than rows, a prior
-// outside its bounds, and options without meaning are errors.
+// Slices of different number, counts that are negative or more right than rows,
+// a prior outside its bounds, and options without meaning are errors.
 func ShrinkRates(right, rows []int, prior Prior, o Options) ([]Statistic, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -57,12 +58,13 @@ type Shrunk struct {
 }
 
 // ShrinkSlices draws the estimates of slices towards their common mean, as far
-// as their differences look like chance (DerSimonian and Laird 1986 for τ², then
-// empirical Bayes), method "dersimonian-laird": with w = 1/se² and Q = Σ w(y-ȳ_w)²,
-// τ² = max(0, (Q-(k-1))/(Σw - Σw²/Σw)), μ is the mean by weights 1/(se²+τ²), and each slice becomes
-// μ + B(y-μ) with B = τ²/(τ²+se²) and standard error √B·se. It is the one for slices
-// of scores of any kind and of differences to a baseline: sorted by it, the smallest slices
-// do not fill both ends of the list. Where chance explains everything all slices become μ with a
+// as their differences look like chance (DerSimonian and Laird 1986 for τ²,
+// then empirical Bayes), method "dersimonian-laird": with w = 1/se² and Q = Σ
+// w(y-ȳ_w)², τ² = max(0, (Q-(k-1))/(Σw - Σw²/Σw)), μ is the mean by weights
+// 1/(se²+τ²), and each slice becomes μ + B(y-μ) with B = τ²/(τ²+se²) and
+// standard error √B·se. It is the one for slices of scores of any kind and of
+// differences to a baseline: sorted by it, the smallest slices do not fill both
+// ends of the list. Where chance explains everything all slices become μ with a
 // standard error of 0, which is a statement about the model and not certainty.
 //
 // Lists of different length, estimates that are not finite, and standard errors
@@ -94,17 +96,21 @@ func ShrinkSlices(estimates, se []float64) (Shrunk, error) {
 		}
 		return total.value() / weights.value()
 	}
-	var q, weights, squares sum
+	var q, weights, others sum
 	fixed := mean(0)
 	for i, y := range estimates {
 		w, off := inverse(i, 0), (y-fixed)/unit
 		q.add(w * off * off)
 		weights.add(w)
-		squares.add(w * w)
+		for j := range estimates { // Σw - Σw²/Σw as Σ w_i·w_j/Σw, which one heavy slice does not cancel
+			if j != i {
+				others.add(w * inverse(j, 0))
+			}
+		}
 	}
 	tau2 := 0.0
 	if k := float64(len(estimates)); k > 1 {
-		tau2 = max(0, (q.value()-(k-1))/(weights.value()-squares.value()/weights.value()))
+		tau2 = max(0, (q.value()-(k-1))*weights.value()/others.value())
 	}
 	common := mean(tau2)
 	s := Shrunk{Common: some(common), Variance: some(tau2 * unit * unit), Different: some(q.value())}
@@ -118,12 +124,13 @@ func ShrinkSlices(estimates, se []float64) (Shrunk, error) {
 	return s, nil
 }
 
-// JamesStein draws estimates of equal precision towards their mean by one factor,
-// max(0, 1 - (k-3)·se²/Σ(y-ȳ)²), and at most 1 (Efron and Morris 1975). se is that of a difference
-// from the mean: for candidates on the same rows, the root of the mean variance less the mean
-// covariance. It is for ordering candidates within a search, where it keeps a lucky one
-// from leading by much; never announce its numbers, which are too high for the best of
-// candidates that vary together. Three or fewer are left as they are.
+// JamesStein draws estimates of equal precision towards their mean by one
+// factor, max(0, 1 - (k-3)·se²/Σ(y-ȳ)²), and at most 1 (Efron and Morris 1975).
+// se is that of a difference from the mean: for candidates on the same rows,
+// the root of the mean variance less the mean covariance. It is for ordering
+// candidates within a search, where it keeps a lucky one from leading by much;
+// never announce its numbers, which are too high for the best of candidates
+// that vary together. Three or fewer are left as they are.
 //
 // Estimates that are not finite and a standard error that is not positive are
 // errors.
@@ -158,14 +165,16 @@ func JamesStein(estimates []float64, se float64) (shrunk []float64, factor float
 // Normal is one part of a mixture of normal distributions.
 type Normal struct{ Weight, Mean, Variance float64 }
 
-// Tweedie returns the expected true value behind an estimate z of that variance, if true
-// values are distributed as the prior: z + variance·(log f)'(z), f the distribution of
-// estimates (Efron 2011). Like [JamesStein], which is the case of one normal part, it is for ordering within
-// a search, and right only if estimates are nearly independent: use it where true values come in groups, as a few good
-// prompts among many like the baseline. Weights need not add to 1.
+// Tweedie returns the expected true value behind an estimate z of that
+// variance, if true values are distributed as the prior: z + variance·(log
+// f)'(z), f the distribution of estimates (Efron 2011). Like [JamesStein],
+// which is the case of one normal part, it is for ordering within a search, and
+// right only if estimates are nearly independent: use it where true values come
+// in groups, as a few good prompts among many like the baseline. Weights need
+// not add to 1.
 //
-// A prior without parts, weights and variances that are not positive (a part's may be 0), and numbers that
-// are not finite are errors.
+// A prior without parts, weights and variances that are not positive (a part's
+// may be 0), and numbers that are not finite are errors.
 func Tweedie(z, variance float64, prior []Normal) (float64, error) {
 	const doing = "finding an expected true value"
 	if len(prior) == 0 {
@@ -187,8 +196,9 @@ func Tweedie(z, variance float64, prior []Normal) (float64, error) {
 	return z + variance*marginalScore(z, variance, prior), nil
 }
 
-// marginalScore is the slope of the log density of estimates at z. Parts are weighed by
-// their log densities less the largest, lest all of them be 0 far out.
+// marginalScore is the slope of the log density of estimates at z. Parts are
+// weighed by their log densities less the largest, lest all of them be 0 far
+// out.
 func marginalScore(z, variance float64, prior []Normal) float64 {
 	logs := make([]float64, len(prior))
 	most := math.Inf(-1)

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Statistic is a number of the added layer with what is known of its
-// precision, in the units of what was measured.
+// Statistic is a number of the added layer with what is known of its precision,
+// in the units of what was measured.
 type Statistic struct {
 	Method   string   `json:"method"` // of the range, or of the standard error where there is no range
 	Value    Opt      `json:"value"`
@@ -40,9 +40,10 @@ func checkNumbers(doing, what string, numbers []float64) error {
 	return nil
 }
 
-// checkSpread refuses what is no standard error, or variance, to divide the values by.
+// checkSpread refuses what is no standard error, or variance, to divide the
+// values by.
 func checkSpread(doing, what string, spreads, values []float64) error {
-	least := largest(values) * 1e-50 // their squared ratio stays finite
+	least := largest(values, spreads) * 1e-50 // the square of the largest ratio stays finite
 	for i, x := range spreads {
 		if !(x >= least && x <= maxScore) {
 			return fmt.Errorf("%s: %s %d is %v: give a positive number, not vanishing beside the values; leave out what does not vary", doing, what, i, x)

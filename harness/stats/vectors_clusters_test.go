@@ -10,7 +10,8 @@ import (
 )
 
 // UnmarshalJSON keeps the text, and lets be what has another shape than here:
-// some methods use the same names for other things, and read them with ownInput.
+// some methods use the same names for other things, and read them with
+// ownInput.
 func (in *vectorInput) UnmarshalJSON(text []byte) error {
 	type fields vectorInput
 	var mistyped *json.UnmarshalTypeError

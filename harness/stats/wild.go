@@ -14,13 +14,13 @@ type WildTest struct {
 // WildCluster tests whether the mean of values is null with the restricted wild
 // cluster bootstrap (Cameron, Gelbach and Miller 2008; MacKinnon, Nielsen and
 // Webb 2023): the deviations from null get one sign for each cluster, and p is
-// the share of patterns whose t, with the variance CR1, lies at least as far from
-// 0. All patterns of up to 20 clusters that deviate are tried, else 9,999 drawn
-// from Seed.
+// the share of patterns whose t, with the variance CR1, lies at least as far
+// from 0. All patterns of up to 20 clusters that deviate are tried, else 9,999
+// drawn from Seed.
 //
-// It is the second opinion on [PairedClusters], whose sign flips are simpler and
-// exact under symmetry: call it when few or very unequal clusters decide, and
-// believe a difference that both show. p cannot be below Smallest, 2 of all
+// It is the second opinion on [PairedClusters], whose sign flips are simpler
+// and exact under symmetry: call it when few or very unequal clusters decide,
+// and believe a difference that both show. p cannot be below Smallest, 2 of all
 // patterns of so many clusters: five never show anything at 5 %.
 //
 // What is an error for [ClusterMean] is one here.

@@ -16,13 +16,14 @@ type Winner struct {
 	WinShare  []float64 `json:"win_share"` // of resamples, that each candidate wins
 }
 
-// WinnerOptimism corrects the mean of the best candidate, chosen on the same rows, for its
-// being chosen: optimism is the mean over resamples of rows, shared by all candidates, of what the
-// resample's winner scores there above what it scores on all rows. It is the estimate to give
-// when no rows can be held out; held-out rows are better, and give a range, which this
-// does not. scores[j][i] is candidate j on row i; clusters names the cluster of each row, nil
-// if every row stands alone. All resamples of up to five clusters are taken,
-// else 9,999 drawn from Seed.
+// WinnerOptimism corrects the mean of the best candidate, chosen on the same
+// rows, for its being chosen: optimism is the mean over resamples of rows,
+// shared by all candidates, of what the resample's winner scores there above
+// what it scores on all rows. It is the estimate to give when no rows can be
+// held out; held-out rows are better, and give a range, which this does not.
+// scores[j][i] is candidate j on row i; clusters names the cluster of each row,
+// nil if every row stands alone. All resamples of up to five clusters are
+// taken, else 9,999 drawn from Seed.
 //
 // No candidates, rows of different number, and what is an error for
 // [ClusterMean] are errors.
@@ -77,8 +78,8 @@ func best(values []float64, round func(float64) float64) int {
 	return at
 }
 
-// ConditionalWinner is the best of several estimates and what its true value is,
-// given that it came out best.
+// ConditionalWinner is the best of several estimates and what its true value
+// is, given that it came out best.
 type ConditionalWinner struct {
 	Statistic     // Value is the estimate that is right in the median
 	Winner    int `json:"winner"`
@@ -86,17 +87,18 @@ type ConditionalWinner struct {
 	Below     Opt `json:"below"` // and below this; absent if there is no limit
 }
 
-// WinnerConditional returns the range of the winner's true value given that it won, method
-// "conditional" (Andrews, Kitagawa and McCloskey 2024). estimates are normal with
-// this covariance; [MaxT]'s candidates on the same rows covary. The winner's
-// estimate y is a normal value cut to (Above, Below), where Above is the largest of Z_j·Σ_ww/(Σ_ww-Σ_jw)
-// over candidates with Σ_jw < Σ_ww, Below the smallest over those with Σ_jw > Σ_ww, and Z_j =
-// y_j - y·Σ_jw/Σ_ww. Value and the limits are the true values at which a value as
-// high as y has probability 1/2, Alpha/2 and 1-Alpha/2.
+// WinnerConditional returns the range of the winner's true value given that it
+// won, method "conditional" (Andrews, Kitagawa and McCloskey 2024). estimates
+// are normal with this covariance; [MaxT]'s candidates on the same rows covary.
+// The winner's estimate y is a normal value cut to (Above, Below), where Above
+// is the largest of Z_j·Σ_ww/(Σ_ww-Σ_jw) over candidates with Σ_jw < Σ_ww,
+// Below the smallest over those with Σ_jw > Σ_ww, and Z_j = y_j - y·Σ_jw/Σ_ww.
+// Value and the limits are the true values at which a value as high as y has
+// probability 1/2, Alpha/2 and 1-Alpha/2.
 //
 // It is the one when the winner was chosen on these rows and a range must hold:
-// correct for any number of candidates, but in a close race it runs far down, and
-// in a tie there is none. Held-out rows do better.
+// correct for any number of candidates, but in a close race it runs far down,
+// and in a tie there is none. Held-out rows do better.
 //
 // No estimates, estimates that are not finite, and a covariance that is not
 // square, not symmetric or without variance for the winner are errors.
@@ -172,15 +174,16 @@ type cutNormal struct{ y, sd, above, below float64 }
 func (c cutNormal) exceeds(mean float64) float64 {
 	at := func(x float64) float64 { return (x - mean) / c.sd }
 	if near := at(c.above); near > farOut && math.IsInf(c.below, 1) {
-		// As one difference: two logs of so small a probability would leave no digits.
+		// As one difference: two logs of so small a probability would leave
+		// no digits.
 		gap := (c.y - c.above) / c.sd
 		return math.Exp(-gap*(near+gap/2) + logMills(near+gap) - logMills(near))
 	}
 	return math.Exp(logBetween(at(c.y), at(c.below)) - logBetween(at(c.above), at(c.below)))
 }
 
-// mean finds the mean at which exceeds is p; absent if none within 10^15 standard
-// deviations does.
+// mean finds the mean at which exceeds is p; absent if none within 10^15
+// standard deviations does.
 func (c cutNormal) mean(p float64) Opt {
 	if c.y == c.above || c.y == c.below { // it exceeds always, or never, whatever the mean
 		return Opt{}
@@ -210,8 +213,8 @@ func (c cutNormal) mean(p float64) Opt {
 }
 
 // logBetween is the log of the probability that a standard normal value lies
-// between a and b, a < b, from the tail on whose side they lie: also far
-// out, where the probability itself is 0 to a double.
+// between a and b, a < b, from the tail on whose side they lie: also far out,
+// where the probability itself is 0 to a double.
 func logBetween(a, b float64) float64 {
 	if a < 0 && b > 0 {
 		return math.Log1p(-(math.Exp(logAbove(-a)) + math.Exp(logAbove(b))))
@@ -226,8 +229,8 @@ func logBetween(a, b float64) float64 {
 // farOut is where the series of [logMills] has all digits of a double.
 const farOut = 30
 
-// logAbove is the log of the probability that a standard normal value lies above
-// z >= 0.
+// logAbove is the log of the probability that a standard normal value lies
+// above z >= 0.
 func logAbove(z float64) float64 {
 	switch {
 	case math.IsInf(z, 1):

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -205,4 +206,46 @@ func TestChildIsStopped(t *testing.T) {
 	if _, err := proc.Start([]string{"no-such-command-anywhere"}, 10, nil); err == nil {
 		t.Error("a command that is not there was started")
 	}
+}
+
+// A command that ended well has said what it said, even when something it started
+// keeps its standard output for longer than the time there is; and that is stopped.
+func TestRunTakesWhatWasSaid(t *testing.T) {
+	if _, err := os.Stat("/bin/sh"); err != nil {
+		t.Skip("there is no /bin/sh")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	out, err := proc.Run(ctx, []string{"/bin/sh", "-c", "sleep 600 & echo $!"}, nil, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heir := strings.TrimSpace(string(out.Stdout))
+	for range 100 {
+		if err = exec.Command("/bin/sh", "-c", "kill -0 "+heir).Run(); err != nil {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err == nil {
+		t.Errorf("what it started, process %s, goes on", heir)
+	}
+	// All of it: more than a pipe holds.
+	out, err = proc.Run(ctx, []string{"/bin/sh", "-c", "sleep 600 & head -c 3000000 /dev/zero"}, nil, 4_000_000)
+	if err != nil || len(out.Stdout) != 3_000_000 {
+		t.Errorf("%d bytes, %v", len(out.Stdout), err)
+	}
+	// The time is over while its pipes are still open.
+	for range 5 {
+		late, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+		out, err = proc.Run(late, []string{"/bin/sh", "-c", "sleep 600 & echo hi"}, nil, 100)
+		cancel()
+		if err == nil && string(out.Stdout) == "hi\n" {
+			return
+		}
+		if !errors.Is(err, context.DeadlineExceeded) { // else the machine was too slow
+			t.Fatalf("%q, %v", out.Stdout, err)
+		}
+	}
+	t.Errorf("%q, %v", out.Stdout, err)
 }

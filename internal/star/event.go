@@ -155,8 +155,8 @@ func ask(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []
 		return nil, fmt.Errorf("ask: a %s handler asks nobody; tool_call does", e.hook)
 	}
 	back := e.run.scale.leave()
+	defer back()
 	allowed, err := e.run.event.Ask(reason)
-	back()
 	if err != nil {
 		return nil, err
 	}

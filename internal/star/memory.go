@@ -11,7 +11,7 @@ import (
 	"evalrun/internal/par"
 )
 
-// weighEvery is how often the memory is looked at while a run goes on.
+// weighEvery is how often the time and the memory are looked at while a run goes on.
 const weighEvery = time.Millisecond
 
 // scale watches how the process's memory grows while a run goes on: Starlark counts
@@ -25,20 +25,27 @@ type scale struct {
 	over   bool
 }
 
-// watch cancels the thread when the memory grew too much.
-func (s *scale) watch(t *starlark.Thread) (stop func()) {
+// watch cancels the run's thread when its time is up, which a few steps may take
+// long to see, or when the memory grew too much.
+func (r *run) watch(t *starlark.Thread) (stop func()) {
 	return par.Every(weighEvery, func() {
-		if s.weigh() {
+		s := &r.scale
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch {
+		case s.away:
+		case r.ctx.Err() != nil:
+			t.Cancel("the time is up")
+		case s.weigh():
 			t.Cancel("too much memory")
 		}
 	})
 }
 
+// weigh is called with the lock held.
 func (s *scale) weigh() (over bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch now := heap(); {
-	case s.away:
+	case s.over:
 	case s.before == 0:
 		s.before = now
 	case now > s.before+s.most:

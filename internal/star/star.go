@@ -11,8 +11,8 @@
 // A file sees nothing but what it is given: no other file (load is refused), no
 // network, no clock, no chance. Time and size are bounded:
 //
-//   - a run takes at most Limits.Steps steps, and ends soon after its context
-//     does, which is looked at every few thousand steps;
+//   - a run takes at most Limits.Steps steps, and ends with the step that it is at
+//     soon after its context does, which is looked at every millisecond;
 //
 //   - a value that crosses into a handler or out of it has at most Limits.Bytes
 //     bytes as JSON, and is nested at most 200 deep; so deep is what json.decode
@@ -198,7 +198,7 @@ func define(ctx context.Context, path string, source []byte, o Options) (starlar
 
 // A run is one execution of a file's code: its loading, or one event.
 type run struct {
-	ctx     context.Context
+	ctx     context.Context // changes only while the scale is away
 	path    string
 	opts    Options
 	loading bool
@@ -241,7 +241,7 @@ func (r *run) thread(name string) (t *starlark.Thread, stop func()) {
 			t.SetMaxExecutionSteps(min(t.Steps+slice, r.opts.Limits.Steps))
 		}
 	}
-	return t, r.scale.watch(t)
+	return t, r.watch(t)
 }
 
 const runKey = "run"

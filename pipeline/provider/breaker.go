@@ -16,9 +16,9 @@ const (
 
 // The codes of failures that tell something else than to try again.
 const (
-	outageCode     = "outage"          // the service was given up
-	unsent         = "unsent"          // the request's time was over before it was its turn
-	awaited        = "awaited"         // the request is left to a batch, which is found again
+	outageCode     = pipeline.CodeOutage
+	unsent         = pipeline.CodeUnsent
+	awaited        = pipeline.CodeAwaited
 	quotaExhausted = "quota-exhausted" // nothing will be answered until somebody pays
 	unknownKey     = "http-401"        // nor with this key
 )

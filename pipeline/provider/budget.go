@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -57,6 +59,16 @@ func (a amount) minus(b amount) amount {
 	return amount{a.money - b.money, a.tokens - b.tokens, a.calls - b.calls}
 }
 
+// times is the amount of a request that may use that share of it; a share up to 1
+// changes nothing.
+func (a amount) times(share float64) amount {
+	if share > 1 {
+		a.money *= share
+		a.tokens = int64(math.Ceil(float64(a.tokens) * share))
+	}
+	return a
+}
+
 // NewBudget makes a budget. Its time begins now.
 func NewBudget(a Allowance, now func() time.Time) (*Budget, error) {
 	if !(a.Money >= 0 && a.Money <= 1e12) || a.Tokens < 0 || a.Calls < 0 || a.Time < 0 {
@@ -72,21 +84,88 @@ func NewBudget(a Allowance, now func() time.Time) (*Budget, error) {
 type Bill struct {
 	Price     *pipeline.Price // nil: not known, which a budget of money does not see
 	MaxTokens int64           // most output tokens of a request that does not say so itself
+	Warn      func(string)    // told once when the service counts more than that; may be nil
+}
+
+// Within returns a model that asks m, which asks what [Budget.Model] returned however
+// often, until the budget's time is over: whatever the request waits for then ends, a
+// try on the wire is cut off and in doubt, and the error is a [pipeline.Fatal] of
+// [ErrSpent].
+func (b *Budget) Within(m pipeline.Model) pipeline.Model {
+	if b.allowed.Time == 0 {
+		return m
+	}
+	return &timed{b, m}
+}
+
+type timed struct {
+	budget *Budget
+	model  pipeline.Model
+}
+
+func (m *timed) Generate(ctx context.Context, req *pipeline.Request) (*pipeline.Reply, error) {
+	b := m.budget
+	over := b.timeIsOver()
+	ctx, cancel := context.WithTimeoutCause(ctx, b.allowed.Time-b.now().Sub(b.began), over)
+	defer cancel()
+	reply, err := m.model.Generate(ctx, req)
+	f, failed := errors.AsType[*pipeline.Failure](err)
+	if failed && f.Type == pipeline.TypeCancelled && errors.Is(context.Cause(ctx), ErrSpent) {
+		tries := f.Attempts
+		if f.Code != unsent && f.Code != awaited { // nobody knows whether it was answered
+			tries = append(slices.Clone(tries), pipeline.Attempt{Failure: &pipeline.Failure{Type: f.Type, Message: f.Message}})
+		}
+		return nil, &pipeline.Fatal{Err: over, Attempts: tries}
+	}
+	return reply, err
+}
+
+func (b *Budget) timeIsOver() error {
+	return fmt.Errorf("%w: the time of %s is over", ErrSpent, b.allowed.Time)
 }
 
 // Model returns a model that asks m within the budget. A request for which there
 // is no room waits while others are in flight, since those give back what they do
 // not use; else the error is a [pipeline.Fatal] of [ErrSpent].
-func (b *Budget) Model(m pipeline.Model, bill Bill) pipeline.Model { return &billed{b, m, bill} }
+func (b *Budget) Model(m pipeline.Model, bill Bill) pipeline.Model {
+	return &billed{budget: b, model: m, bill: bill}
+}
 
 type billed struct {
 	budget *Budget
 	model  pipeline.Model
 	bill   Bill
+	excess float64 // the largest share of what a request was taken to use at most that one used; 0: none used more
+}
+
+// most is the most a request can use, as far as the service has kept to that before.
+func (m *billed) most(req *pipeline.Request) amount {
+	m.budget.mu.Lock()
+	defer m.budget.mu.Unlock()
+	return m.bill.most(req).times(m.excess)
+}
+
+// learn takes in that a request used more than was set aside for it: the service
+// counts what is not in the request, or does not heed max_tokens. Later ones get as
+// much more.
+func (m *billed) learn(req *pipeline.Request, used amount) {
+	first := m.bill.most(req)
+	over := float64(used.tokens) / float64(max(1, first.tokens))
+	if first.money > 0 {
+		over = max(over, used.money/first.money)
+	}
+	m.budget.mu.Lock()
+	known := m.excess
+	m.excess = max(known, over)
+	m.budget.mu.Unlock()
+	if known == 0 && over > 1 && m.bill.Warn != nil {
+		m.bill.Warn(fmt.Sprintf("model %s: its service counted %d tokens for a request that has %d at most with its max_tokens: a budget may be exceeded by what it counts more; from now on as much more is set aside",
+			req.Model, used.tokens, first.tokens))
+	}
 }
 
 func (m *billed) Generate(ctx context.Context, req *pipeline.Request) (*pipeline.Reply, error) {
-	most := m.bill.most(req)
+	most := m.most(req)
 	if err := m.budget.reserve(ctx, most); err != nil {
 		return nil, err
 	}
@@ -100,6 +179,9 @@ func (m *billed) Generate(ctx context.Context, req *pipeline.Request) (*pipeline
 	settled = true
 	used, booked := m.bill.charge(most, reply, err)
 	m.budget.settle(accountOf(req.Site, req.Model, len(triesBefore(ctx))), most, used, booked)
+	if err == nil {
+		m.learn(req, used)
+	}
 	return reply, err
 }
 
@@ -162,10 +244,16 @@ func (b Bill) charge(most amount, reply *pipeline.Reply, err error) (amount, pip
 }
 
 // free reports whether a request that failed cannot have been charged: the service
-// refused it or never had it. One that was cut off or timed out may have been
-// answered on the other side.
+// refused it or failed. One that was cut off or timed out may have been answered on
+// the other side, and an answer that cannot be read may be charged as any other.
 func free(f *pipeline.Failure) bool {
-	return f.Type == pipeline.TypeRateLimit || f.Type == pipeline.TypeRefusal || f.Type == pipeline.TypeServer && f.Code != "connection"
+	switch f.Type {
+	case pipeline.TypeRateLimit, pipeline.TypeRefusal:
+		return true
+	case pipeline.TypeServer:
+		return f.Code != "connection" && f.Code != "unreadable-answer" && f.Code != "too-long"
+	}
+	return false
 }
 
 // accountOf is what a request is booked under, after so many tries of it failed.
@@ -233,15 +321,27 @@ func (b *Budget) room(most amount) error {
 	a, all := b.allowed, b.used.plus(b.reserved).plus(most)
 	switch {
 	case b.overTime():
-		return fmt.Errorf("%w: the time of %s is over", ErrSpent, a.Time)
+		return b.timeIsOver()
 	case a.Calls > 0 && all.calls > a.Calls:
 		return fmt.Errorf("%w: %d of %d calls are made", ErrSpent, b.used.calls, a.Calls)
 	case a.Tokens > 0 && all.tokens > a.Tokens:
-		return fmt.Errorf("%w: %d of %d tokens are used, and the next request may take up to %d", ErrSpent, b.used.tokens, a.Tokens, most.tokens)
+		return fmt.Errorf("%w: %d of %d tokens are used, and the next request may take up to %d; %s", ErrSpent, b.used.tokens, a.Tokens, most.tokens, lever)
 	case a.Money > 0 && all.money > a.Money:
-		return fmt.Errorf("%w: %.4g of %.4g are spent, and the next request may cost up to %.4g", ErrSpent, b.used.money, a.Money, most.money)
+		return fmt.Errorf("%w: %s of %s are spent, and the next request may cost up to %s; %s", ErrSpent, sum(b.used.money), sum(a.Money), sum(most.money), lever)
 	}
 	return nil
+}
+
+// lever says what makes the most that is set aside for a request smaller.
+const lever = "a smaller max_tokens of the model leaves room for more requests"
+
+// sum writes an amount of money with the digits that matter, and no exponent.
+func sum(money float64) string {
+	digits := 2
+	if money > 0 && money < 0.1 {
+		digits = 1 - int(math.Floor(math.Log10(money)))
+	}
+	return "USD " + strconv.FormatFloat(money, 'f', digits, 64)
 }
 
 func (b *Budget) overTime() bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -133,6 +134,9 @@ func TestBudgetBooks(t *testing.T) {
 		{"a refusal is free", fails(pipeline.TypeRefusal, "http-400"), price, asked("candidate", 0), account("candidate", "first"), pipeline.Amount{Requests: 1}},
 		{"a time-out is doubtful", fails(pipeline.TypeTimeout, ""), price, asked("candidate", 0), account("candidate", "first"), pipeline.Amount{Requests: 1, Doubtful: 1}},
 		{"a cut connection is doubtful", fails(pipeline.TypeServer, "connection"), price, asked("candidate", 0), account("candidate", "first"), pipeline.Amount{Requests: 1, Doubtful: 1}},
+		{"an answer that cannot be read is doubtful", fails(pipeline.TypeServer, "unreadable-answer"), price, asked("candidate", 0), account("candidate", "first"), pipeline.Amount{Requests: 1, Doubtful: 1}},
+		{"one that is too long is doubtful", fails(pipeline.TypeServer, "too-long"), price, asked("candidate", 0), account("candidate", "first"), pipeline.Amount{Requests: 1, Doubtful: 1}},
+		{"a service's failing is free", fails(pipeline.TypeServer, "http-500"), price, asked("candidate", 0), account("candidate", "first"), pipeline.Amount{Requests: 1}},
 	} {
 		b := newBudget(t, provider.Allowance{})
 		_, _ = b.Model(c.model, provider.Bill{Price: c.price, MaxTokens: 100}).Generate(t.Context(), c.req)
@@ -170,6 +174,69 @@ func TestBudgetTime(t *testing.T) {
 			}
 		}
 	})
+}
+
+// When a budget's time is over everything ends: the try on the wire, which is in
+// doubt, and whatever waits in the queue, between tries or for a service that is down.
+func TestBudgetTimeEndsWaiting(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		model *answering
+		doubt int64
+	}{
+		{"a service that hangs", &answering{wait: time.Hour, answer: uses(1, 1).answer}, 2},
+		{"one that fails", fails(pipeline.TypeServer, "http-500"), 0},
+		{"one that throttles", fails(pipeline.TypeRateLimit, "http-429"), 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBudget(t, provider.Allowance{Time: 10 * time.Second})
+				l := newLimiter(t, func(l *provider.Limits) { l.Concurrency = 2 })
+				m := b.Within(l.Retry(b.Model(l.Limit(c.model), provider.Bill{})))
+				for i, s := range askAll(t.Context(), m, 8, 8) {
+					if _, fatal := errors.AsType[*pipeline.Fatal](s.err); !fatal || !errors.Is(s.err, provider.ErrSpent) || s.at != 10*time.Second {
+						t.Errorf("request %d ended after %s with %v", i, s.at, s.err)
+					}
+				}
+				var doubt int64
+				for _, booked := range b.Bookings() {
+					doubt += booked.Doubtful
+				}
+				if doubt != c.doubt {
+					t.Errorf("%d requests are in doubt, want %d", doubt, c.doubt)
+				}
+			})
+		})
+	}
+}
+
+// A service that counts more than a request has is known from then on: the budget is
+// exceeded by one request at most, and that is said once.
+func TestBudgetLearnsWhatServicesCount(t *testing.T) {
+	b := newBudget(t, provider.Allowance{Tokens: 10_000})
+	var said []string
+	m := b.Model(uses(2000, 100), provider.Bill{MaxTokens: 100, Warn: func(s string) { said = append(said, s) }})
+	n := 0
+	for ; n < 20; n++ {
+		if _, err := m.Generate(t.Context(), asked("candidate", 0)); errors.Is(err, provider.ErrSpent) {
+			break
+		}
+	}
+	if n != 4 { // a fifth may take 2100 again
+		t.Errorf("%d requests of 2100 tokens were made, of 10000", n)
+	}
+	if len(said) != 1 || !strings.Contains(said[0], "2100 tokens") {
+		t.Errorf("said %q", said)
+	}
+}
+
+// What is left no room for says what to do, in money and not in powers of ten.
+func TestBudgetSaysWhatToDo(t *testing.T) {
+	b := newBudget(t, provider.Allowance{Money: 0.00001})
+	_, err := b.Model(uses(1, 1), provider.Bill{Price: &pipeline.Price{Input: 1, Output: 1}, MaxTokens: 4096}).Generate(t.Context(), asked("candidate", 0))
+	if err == nil || !strings.Contains(err.Error(), "USD 0.00 of USD 0.000010 are spent") || !strings.Contains(err.Error(), "max_tokens") {
+		t.Error(err)
+	}
 }
 
 // What a run used before it was interrupted counts when it goes on: tries that

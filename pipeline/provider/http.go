@@ -63,10 +63,13 @@ func newService(o Options, base string) (*service, error) {
 		headers: http.Header{}, key: o.Key, keyFrom: o.KeyFrom, now: o.Now, most: maxResponse,
 	}
 	s.conceal("key", string(o.Key))
+	if proxy, err := url.Parse(o.Proxy); err == nil && proxy.User != nil {
+		password, _ := proxy.User.Password()
+		s.conceal("password", password)
+	}
 	for name, values := range at.Query() {
 		for _, v := range values {
 			s.conceal(name, v)
-			s.conceal(name, url.QueryEscape(v))
 		}
 	}
 	for name, value := range o.Headers {

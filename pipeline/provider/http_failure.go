@@ -104,17 +104,26 @@ func typeOf(status int) string {
 // date (RFC 9110, 10.2.3), or in milliseconds as some services have it; 0 when
 // it does not say so that it can be read.
 func retryAfter(h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 && ms < 1e9 {
-		return time.Duration(ms * float64(time.Millisecond))
+	if d, ok := pauseOf(h.Get("Retry-After-Ms"), time.Millisecond); ok {
+		return d
 	}
 	text := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(text, 64); err == nil && s >= 0 && s < 1e6 {
-		return time.Duration(s * float64(time.Second))
+	if d, ok := pauseOf(text, time.Second); ok {
+		return d
 	}
 	if at, err := http.ParseTime(text); err == nil {
 		return max(0, at.Sub(now))
 	}
 	return 0
+}
+
+// pauseOf reads a number of units, of which a day is the most.
+func pauseOf(text string, unit time.Duration) (d time.Duration, ok bool) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) || !(n >= 0) {
+		return 0, false
+	}
+	return time.Duration(min(n*float64(unit), float64(longestAfter))), true
 }
 
 // isPage reports whether a body is an HTML page.

@@ -75,7 +75,10 @@ func TestRetryAfter(t *testing.T) {
 		{"Retry-After", "-3", 0},
 		{"Retry-After", "soon", 0},
 		{"Retry-After", "NaN", 0},
-		{"Retry-After", "1e300", 0},
+		{"Retry-After", "1000000", 24 * time.Hour}, // more than a day is a day
+		{"Retry-After", "1e300", 24 * time.Hour},
+		{"Retry-After", strings.Repeat("9", 400), 24 * time.Hour},
+		{"Retry-After-Ms", "1000000000", 24 * time.Hour},
 		{"Retry-After", "Tue, 04 Mar 2025 05:06:37 GMT", 30 * time.Second},
 		{"Retry-After", "Tuesday, 04-Mar-25 05:06:37 GMT", 30 * time.Second},
 		{"Retry-After", "Tue Mar  4 05:06:37 2025", 30 * time.Second},
@@ -189,17 +192,17 @@ func TestNewServiceRefuses(t *testing.T) {
 
 // TestServiceHidesSecrets has services say back all they were sent.
 func TestServiceHidesSecrets(t *testing.T) {
-	o := Options{Key: aKey, Headers: map[string]string{"X-Gateway-Token": "gw-abcdefgh", "Cookie": "session-1234", "X-Team": "white-rabbit"}}
+	o := Options{Key: aKey, Headers: map[string]string{"X-Gateway-Token": "gw-abcdefgh", "Cookie": "session-1234", "X-Team": "team-of-12345", "X-Title": "white-rabbit"}}
 	shown := func(text string) {
 		t.Helper()
-		for _, secret := range []string{aKey, "gw-abcdefgh", "session-1234", "sig-1234567"} {
+		for _, secret := range []string{aKey, "gw-abcdefgh", "session-1234", "sig-1234567", "team-of-12345"} {
 			if strings.Contains(text, secret) {
 				t.Errorf("%s is in %s", secret, text)
 			}
 		}
 	}
 	for _, status := range []int{200, 302, 400, 401, 500} {
-		o.BaseURL = serve(t, echo(status)).URL + "/v1?sig=sig-1234567&team=white-rabbit"
+		o.BaseURL = serve(t, echo(status)).URL + "/v1?sig=sig-1234567&api-version=white-rabbit"
 		s := newTestService(t, o)
 		var explained string
 		got, err := s.post(t.Context(), "/x", nil, func(_ int, body []byte, f *pipeline.Failure) {
@@ -409,5 +412,37 @@ func checkRead(t *testing.T, reply *pipeline.Reply) {
 	}
 	if reply.Wire != time.Second {
 		t.Fatalf("%s on the wire", reply.Wire)
+	}
+}
+
+// A secret is hidden in whatever form a service says it back.
+func TestServiceHidesEscapedSecrets(t *testing.T) {
+	const secret = `a&b<c>d"e\f/g h+i`
+	for _, said := range []string{
+		secret, `a\u0026b\u003cc\u003ed\"e\\f/g h+i`, `a\u0026b\u003Cc\u003Ed\"e\\f\/g h+i`, `a&b<c>d\"e\\f/g h+i`,
+		`a&amp;b&lt;c&gt;d&#34;e\f/g h+i`, `a&amp;b&lt;c&gt;d&quot;e\f/g h+i`,
+		`a%26b%3Cc%3Ed%22e%5Cf%2Fg+h%2Bi`, `a%26b%3cc%3ed%22e%5cf%2fg+h%2bi`,
+	} {
+		at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "it said "+said+".") }))
+		s := newTestService(t, Options{BaseURL: at.URL, Headers: map[string]string{"X-Pass": secret}})
+		got, err := s.post(t.Context(), "/x", nil, nil)
+		at.Close()
+		if err != nil || string(got.body) != "it said [secret]." {
+			t.Errorf("%s: %v, %v", said, got, err)
+		}
+	}
+}
+
+// The password of a proxy is as secret as a key.
+func TestServiceHidesProxyPassword(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, password, _ := (&http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}).BasicAuth()
+		_, _ = io.WriteString(w, "you are "+password)
+	}))
+	defer proxy.Close()
+	s := newTestService(t, Options{BaseURL: "http://model.invalid", Proxy: strings.Replace(proxy.URL, "//", "//me:open-sesame@", 1)})
+	got, err := s.post(t.Context(), "/x", nil, nil)
+	if err != nil || string(got.body) != "you are [secret]" {
+		t.Errorf("%v, %v", got, err)
 	}
 }

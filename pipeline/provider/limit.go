@@ -75,7 +75,8 @@ type Limiter struct {
 	began  time.Time
 
 	asked  atomic.Int64
-	gaveUp chan struct{} // closed when the service is given up
+	gaveUp chan struct{}   // closed when the service is given up
+	stop   <-chan struct{} // closed when nothing more is to be sent; nil: never
 
 	mu       sync.Mutex
 	chance   *rand.Rand
@@ -112,6 +113,27 @@ func NewLimiter(model string, l Limits, now func() time.Time, seed uint64) (*Lim
 	return lim, nil
 }
 
+// StopOn has nothing more sent, or tried again, once stop is closed: what waits for
+// its turn, backs off, or waits for a service that is down fails at once as canceled.
+// What is on the wire is finished. It is called before the first request.
+func (l *Limiter) StopOn(stop <-chan struct{}) { l.stop = stop }
+
+// over is why a request is not to be sent any more; nil while it may be.
+func (l *Limiter) over(ctx context.Context) error {
+	if at, ok := ctx.Deadline(); ok && !l.now().Before(at) {
+		<-ctx.Done() // it is due: many have the same deadline, and those that hear of it first make room
+	}
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-l.stop:
+		return pipeline.Failf(pipeline.TypeCancelled, unsent, "the run was stopped before the request was sent")
+	default:
+		return nil
+	}
+}
+
 // Limit returns a model that asks m within the limits. A request waits for its
 // turn, first come first served; one that takes longer than Timeout on the wire
 // fails as a timeout. Replies say how long they waited, and what they took on the
@@ -133,7 +155,8 @@ func (m *limited) Generate(ctx context.Context, req *pipeline.Request) (*pipelin
 	}
 	o := outcome{verdict: nothing} // stands when the model panics
 	defer func() { m.release(p, o) }()
-	if err := ended(ctx); err != nil {
+	if err := m.over(ctx); err != nil {
+		asFailure(err).Code = unsent
 		return nil, err
 	}
 	if err := pipeline.Sending(ctx, triesBefore(ctx)); err != nil {
@@ -234,12 +257,12 @@ func (l *Limiter) acquire(ctx context.Context, tokens float64) (permit, error) {
 		until := w.until
 		l.mu.Unlock()
 		resume := pipeline.Waiting(ctx)
-		w.wait(ctx, now, until)
+		w.wait(ctx, l.stop, now, until)
 		resume()
 		l.mu.Lock()
 		w.until = time.Time{}
 		now = l.now()
-		if err := ended(ctx); err != nil && !w.gone {
+		if err := l.over(ctx); err != nil && !w.gone {
 			l.counts.Waited += now.Sub(began)
 			l.queue.remove(w)
 			l.dispatch(now, nil)

@@ -51,8 +51,8 @@ func (w *waiter) rouse() {
 }
 
 // wait returns when the waiter is woken, when it is to look again, and when ctx
-// ends.
-func (w *waiter) wait(ctx context.Context, now, until time.Time) {
+// ends or nothing more is to be sent.
+func (w *waiter) wait(ctx context.Context, stop <-chan struct{}, now, until time.Time) {
 	if !until.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, until.Sub(now))
@@ -60,6 +60,7 @@ func (w *waiter) wait(ctx context.Context, now, until time.Time) {
 	}
 	select {
 	case <-w.wake:
+	case <-stop:
 	case <-ctx.Done():
 	}
 }

@@ -623,3 +623,50 @@ func BenchmarkLimit(b *testing.B) {
 		})
 	}
 }
+
+// Once a run is stopped nothing more is sent: what waits ends at once as canceled,
+// and what is on the wire is finished.
+func TestStopped(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		model pipeline.Model
+		most  int // answered: what was on the wire
+		last  time.Duration
+	}{
+		{"in a queue", &answering{wait: 8 * time.Second, answer: uses(1, 1).answer}, 2, 8 * time.Second},
+		{"between tries, then paused", fails(pipeline.TypeServer, "http-500"), 0, 5 * time.Second},
+		{"asked to wait", &answering{answer: func() (pipeline.Usage, error) {
+			f := pipeline.Failf(pipeline.TypeRateLimit, "http-429", "no")
+			f.RetryAfter = 2 * time.Minute
+			return pipeline.Usage{}, f
+		}}, 0, 5 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stop := make(chan struct{})
+				l := newLimiter(t, func(l *provider.Limits) { l.Concurrency = 2 })
+				l.StopOn(stop)
+				time.AfterFunc(5*time.Second, func() { close(stop) })
+				answered := 0
+				for i, s := range askAll(t.Context(), limitedBy(l, c.model), 8, 8) {
+					if s.err == nil {
+						answered++
+					} else if f := failureOf(s.err); f == nil || f.Type != pipeline.TypeCancelled || s.at != 5*time.Second {
+						t.Errorf("request %d ended after %s with %v", i, s.at, s.err)
+					}
+					if s.at > c.last {
+						t.Errorf("request %d ended after %s", i, s.at)
+					}
+				}
+				if answered != c.most {
+					t.Errorf("%d were answered, want %d", answered, c.most)
+				}
+			})
+		})
+	}
+}
+
+func failureOf(err error) *pipeline.Failure {
+	f, _ := errors.AsType[*pipeline.Failure](err)
+	return f
+}

@@ -54,6 +54,9 @@ func (m *retried) Generate(ctx context.Context, req *pipeline.Request) (*pipelin
 		if over := ended(ctx); over != nil {
 			return nil, after(failed, asFailure(over))
 		}
+		if over := m.over(ctx); over != nil {
+			return nil, after(append(failed, try), asFailure(over))
+		}
 		try.Waited += waited
 		waited = 0
 		if !probe {
@@ -63,8 +66,10 @@ func (m *retried) Generate(ctx context.Context, req *pipeline.Request) (*pipelin
 				return nil, after(failed, try.Failure)
 			}
 			retries++
-			if waited = m.rest(ctx, pause); ended(ctx) != nil {
-				return nil, after(append(failed, try), asFailure(ended(ctx)))
+			waited = m.rest(ctx, pause)
+			if over := m.over(ctx); over != nil {
+				asFailure(over).Code = unsent
+				return nil, after(append(failed, try), asFailure(over))
 			}
 		}
 		failed = append(failed, try)
@@ -126,8 +131,8 @@ func (l *Limiter) backoff(retries int, retryAfter time.Duration) time.Duration {
 	return min(retryAfter, longestAfter) + time.Duration(l.chance.Int64N(int64(most)))
 }
 
-// rest waits, until ctx ends or the service is given up at the longest, and
-// returns how long.
+// rest waits, until ctx ends, the service is given up or nothing more is to be sent
+// at the longest, and returns how long.
 func (l *Limiter) rest(ctx context.Context, d time.Duration) time.Duration {
 	began := l.now()
 	defer pipeline.Waiting(ctx)()
@@ -136,6 +141,7 @@ func (l *Limiter) rest(ctx context.Context, d time.Duration) time.Duration {
 	select {
 	case <-pause.Done():
 	case <-l.gaveUp:
+	case <-l.stop:
 	}
 	waited := l.now().Sub(began)
 	l.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,11 +26,10 @@ var ErrDamaged = errors.New("the journal is damaged")
 
 // segments are the files of a journal, in order. Their numbers have no gaps.
 func segments(dir string) ([]string, error) {
-	names, err := filepath.Glob(filepath.Join(dir, "*.journal"))
+	names, err := segmentFiles(dir)
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(names)
 	for i, name := range names {
 		switch number, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(name), ".journal")); {
 		case err != nil:
@@ -39,6 +39,22 @@ func segments(dir string) ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// segmentFiles are the files of a folder that are named as segments, in order; none
+// when there is no folder.
+func segmentFiles(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".journal" {
+			names = append(names, filepath.Join(dir, e.Name()))
+		}
+	}
+	return names, err
 }
 
 // segment is the name of a segment, which are numbered from 1.
@@ -140,13 +156,14 @@ func frameOf(f *os.File, at, size int64) ([]byte, error) {
 // .damaged; in the place of one that is missing is an empty one. It says how many
 // bytes were left out.
 func Mend(dir string) (lost int64, err error) {
-	names, err := filepath.Glob(filepath.Join(dir, "*.journal"))
+	names, err := segmentFiles(dir)
 	if err != nil || len(names) == 0 {
 		return 0, err
 	}
-	last, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(slices.Max(names)), ".journal"))
+	newest := names[len(names)-1]
+	last, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(newest), ".journal"))
 	if err != nil {
-		return 0, fmt.Errorf("%s: a segment's name is a number", slices.Max(names))
+		return 0, fmt.Errorf("%s: a segment's name is a number", newest)
 	}
 	for number := range last {
 		name := segment(dir, number+1)

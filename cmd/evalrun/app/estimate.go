@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +26,8 @@ type estimate struct {
 	Cost         *float64           `json:"cost,omitzero"`     // of the models that have a price; absent when none has
 	Unpriced     []string           `json:"unpriced,omitzero"` // models whose price is not known
 	Seconds      *float64           `json:"seconds,omitzero"`  // absent when the records do not say how long calls take
+	JudgeCalls   int                `json:"judge_calls"`       // at most, and in none of the others
+	Bounded      []string           `json:"bounded,omitzero"`  // models whose max_tokens comes from the budget
 }
 
 // foresee estimates the run that a spec would make or go on with. It is nil when
@@ -38,7 +41,12 @@ func (w *wiring) foresee(ctx context.Context, root string, info harness.RunInfo,
 	if err != nil {
 		return nil, harnessError(err)
 	}
-	total := &estimate{Candidates: list, Unpriced: w.models.unpriced()}
+	total := &estimate{Candidates: list, Unpriced: w.models.unpriced(), Bounded: w.models.bounded()}
+	for _, p := range plans {
+		for _, j := range p.JudgeCalls() {
+			total.JudgeCalls += j.Calls
+		}
+	}
 	var seconds float64
 	timed := true
 	for _, e := range list {
@@ -96,7 +104,29 @@ func (t *estimate) words(s *spec) string {
 	if t.Seconds != nil {
 		text += fmt.Sprintf(", %s at %d in flight", spoken(*t.Seconds), s.inFlight())
 	}
+	if t.JudgeCalls > 0 {
+		text += fmt.Sprintf("; and at most %s calls of judges, which are not in it", grouped(int64(t.JudgeCalls)))
+	}
 	return text
+}
+
+// cautions are what a person should know of the budget before anything is asked.
+func (t *estimate) cautions(s *spec) []string {
+	b := &s.Limits.Budget
+	var list []string
+	if len(t.Bounded) > 0 {
+		list = append(list, fmt.Sprintf("max_tokens of %s is %d because there is a budget (limits.budget.max_tokens), and that much is set aside for each request; adding or removing the budget asks everything anew. Give models.%s.max_tokens to choose it",
+			strings.Join(t.Bounded, ", "), b.maxTokens(), t.Bounded[0]))
+	}
+	switch {
+	case b.USD > 0 && t.Cost != nil && *t.Cost > float64(b.USD):
+		list = append(list, fmt.Sprintf("the budget of USD %s will not suffice, by the estimate", money(float64(b.USD))))
+	case b.Tokens > 0 && t.InputTokens+t.OutputTokens > int64(b.Tokens):
+		list = append(list, fmt.Sprintf("the budget of %s tokens will not suffice, by the estimate", grouped(int64(b.Tokens))))
+	case b.Calls > 0 && t.Calls > int(b.Calls):
+		list = append(list, fmt.Sprintf("the budget of %s calls will not suffice, by the estimate", grouped(int64(b.Calls))))
+	}
+	return list
 }
 
 // round keeps two digits: an estimate has no more.
@@ -122,7 +152,7 @@ func money(f float64) string {
 	if f >= 0.995 || f == 0 {
 		return fmt.Sprintf("%.2f", f)
 	}
-	return fmt.Sprintf("%.2g", f)
+	return strconv.FormatFloat(f, 'f', 1-int(math.Floor(math.Log10(f))), 64) // without an exponent
 }
 
 // spoken is a time as people say it.
@@ -147,6 +177,12 @@ func (e *env) affordable(s *spec, t *estimate, flags runFlags) error {
 		return usagef("limits.budget.usd bounds money, and the price of %s is not known: give its price (models.%s.price), or run with --allow-unpriced", strings.Join(t.Unpriced, ", "), t.Unpriced[0])
 	}
 	e.notice("%s", t.words(s))
+	for _, caution := range t.cautions(s) {
+		e.warn(caution)
+	}
+	if len(flags.retry) > 0 {
+		e.notice("the answers that --retry-failed asks anew come on top")
+	}
 	above := float64(s.Limits.ConfirmAbove)
 	if above == 0 {
 		above = defaultConfirmAbove

@@ -12,7 +12,7 @@ const (
 	ExitGate         = 1   // a gate failed: a regression
 	ExitUsage        = 2   // asked wrongly: flags, files, configuration
 	ExitInconclusive = 3   // a gate could not decide
-	ExitIncomplete   = 4   // more failed rows than allowed
+	ExitIncomplete   = 4   // more failed rows than allowed, or every answer failed
 	ExitBudget       = 5   // the budget is spent; what there is, is valid
 	ExitData         = 6   // the data was refused
 	ExitCannot       = 7   // could not be done: disk, permissions, a provider
@@ -25,7 +25,7 @@ var meaning = map[int]string{
 	ExitGate:         "the gate failed: a regression",
 	ExitUsage:        "asked wrongly; nothing was run or written",
 	ExitInconclusive: "the gate could not decide",
-	ExitIncomplete:   "incomplete: more failed rows than allowed",
+	ExitIncomplete:   "incomplete: too many rows failed",
 	ExitBudget:       "the budget is spent; what there is, is valid",
 	ExitData:         "the data was refused",
 	ExitCannot:       "it could not be done",

@@ -134,7 +134,10 @@ func (m *modelSpec) key(file string) (key provider.Secret, from string, err erro
 	case len(names) > 0 && m.BaseURL.s == "":
 		return "", "", m.Provider.errorf("there is no key for %s: set %s, or name another variable with key_env or a file with key_file", m.Provider.s, strings.Join(names, " or "))
 	}
-	return "", "", nil // a service of one's own may want none
+	if len(names) > 0 { // a service of one's own may want none
+		from = "the environment variable " + strings.Join(names, " or ") + " (key_env names another)"
+	}
+	return "", from, nil
 }
 
 // models opens the models of a spec, once each. It is safe for concurrent use:
@@ -216,20 +219,21 @@ func (ms *models) openOne(name string, spec *modelSpec) (*openModel, error) {
 	if m.limiter, err = provider.NewLimiter(name, ms.spec.Limits.of(spec), ms.env.now, ms.spec.seed()); err != nil {
 		return nil, spec.Provider.errorf("%v", err)
 	}
-	m.bill = provider.Bill{Price: m.lm.Price, MaxTokens: ms.spec.Limits.Budget.maxTokens()}
+	m.bill = provider.Bill{Price: m.lm.Price, MaxTokens: ms.spec.Limits.Budget.maxTokens(), Warn: ms.env.warnOnce()}
 	if ms.spec.Limits.Budget.boundsTokens() {
 		if err := boundOutput(&m.lm, m.bill.MaxTokens); err != nil {
 			return nil, spec.Provider.errorf("%v", err)
 		}
 		m.ref.Settings["max_tokens"] = m.lm.Config["max_tokens"]
 	}
+	m.limiter.StopOn(ms.env.stop)
 	limited := m.limiter.Limit(m.lm.Model)
 	if inBatches {
 		if limited, err = m.limiter.Batch(m.lm.Model, provider.BatchOptions{Run: ms.batch, Stop: ms.env.stop}); err != nil {
 			return nil, spec.Mode.errorf("%v", err)
 		}
 	}
-	m.lm.Model = ms.env.logs.watched(m.limiter.Retry(ms.budget.Model(limited, m.bill)), name, m.limiter)
+	m.lm.Model = ms.env.logs.watched(ms.budget.Within(m.limiter.Retry(ms.budget.Model(limited, m.bill))), name, m.limiter)
 	m.lm.Model = ms.cache.through(m.lm.Model, m.ref)
 	return m, nil
 }
@@ -304,6 +308,32 @@ func (ms *models) limiters() map[string]*provider.Limiter {
 		}
 	}
 	return all
+}
+
+// bounded are the services whose max_tokens comes from the budget, sorted.
+func (ms *models) bounded() []string {
+	if !ms.spec.Limits.Budget.boundsTokens() {
+		return nil
+	}
+	var list []string
+	for _, name := range sortedKeys(ms.limiters()) {
+		if spec, err := ms.spec.model(name); err == nil && spec.settings()["max_tokens"].IsZero() {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// givenUp are the models whose services were given up, sorted.
+func (ms *models) givenUp() []string {
+	var list []string
+	limiters := ms.limiters()
+	for _, name := range sortedKeys(limiters) {
+		if limiters[name].Status().GaveUp {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 // limitsSpec bounds a run. The limits of a service are those of each model by

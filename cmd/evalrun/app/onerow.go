@@ -197,7 +197,21 @@ func answerText(r *harness.Result) string {
 	if f := r.Failed; f != nil {
 		fmt.Fprintf(&b, "  failed, %s: %s\n", f.Class, indented(f.Message, "    "))
 	}
+	b.WriteString(takenText(r))
 	return b.String()
+}
+
+// takenText says what an answer took; nothing where no model said.
+func takenText(r *harness.Result) string {
+	u := r.Usage
+	if u.Input == nil || u.Output == nil {
+		return ""
+	}
+	cost := "cost unknown"
+	if r.Cost != nil {
+		cost = "USD " + money(*r.Cost)
+	}
+	return fmt.Sprintf("  took: %s tokens in and %s out, %s\n", grouped(*u.Input), grouped(*u.Output), cost)
 }
 
 // indented puts blanks before every line that is not empty, but the first.

@@ -109,5 +109,8 @@ func findRun(name, root string) (*harness.Run, error) {
 		return nil, usageFile("run", err)
 	}
 	run, err := harness.OpenRun(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("%s is no run: %v", dir, err)
+	}
 	return run, exit(ExitData, err)
 }

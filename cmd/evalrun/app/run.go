@@ -91,6 +91,9 @@ func (e *env) runCommand() *cli.Command {
 				return usagef("--candidate and --show-request are about one row: name it with --row ID")
 			}
 			retry := splitList(c.StringSlice("retry-failed"))
+			if c.IsSet("retry-failed") && len(retry) == 0 {
+				return usagef("--retry-failed names no class of failures: name one, or all")
+			}
 			if err := harness.CheckClasses(retry...); err != nil {
 				return exit(ExitUsage, fmt.Errorf("--retry-failed: %w", err))
 			}
@@ -187,6 +190,10 @@ func (e *env) run(ctx context.Context, s *spec, flags runFlags) (err error) {
 	if failed := tooManyFailed(s.Limits.MaxErrors, evaluations); failed != nil && (runErr == nil || errors.Is(runErr, harness.ErrTooMany)) {
 		runErr = failed
 	}
+	if runErr == nil {
+		runErr = lostToOutage(w.models.givenUp(), evaluations)
+	}
+	runErr = interrupted(runErr, evaluations)
 	if code := exitCode(runErr); code != ExitOK && code != ExitInterrupted && code != ExitIncomplete && len(evaluations) == 0 {
 		return fmt.Errorf("%w; what was finished is in %s", runErr, run.Dir)
 	}
@@ -268,6 +275,42 @@ func tooManyFailed(most threshold, evaluations []*harness.Evaluation) error {
 		}
 	}
 	return nil
+}
+
+// lostToOutage is the error of a run that lost rows because services were given up.
+func lostToOutage(services []string, evaluations []*harness.Evaluation) error {
+	lost := 0
+	for _, ev := range evaluations {
+		for _, c := range ev.Candidates {
+			lost += c.Lost()
+		}
+	}
+	if lost == 0 || len(services) == 0 {
+		return nil
+	}
+	return exit(ExitCannot, fmt.Errorf("the service of %s was given up, and %s lost: the same command asks those again",
+		strings.Join(services, ", "), plural(lost, "of the candidates' rows was", "of the candidates' rows were")))
+}
+
+// interrupted says of a run that was interrupted what is left.
+func interrupted(err error, evaluations []*harness.Evaluation) error {
+	if err == nil || err.Error() != harness.ErrStopped.Error() && err.Error() != context.Canceled.Error() {
+		return err // another error says more
+	}
+	left := 0
+	for _, ev := range evaluations {
+		for _, c := range ev.Candidates {
+			left += c.Unfinished
+		}
+	}
+	return exit(ExitInterrupted, fmt.Errorf("interrupted: %s not finished; the same command goes on", plural(left, "of the candidates' rows is", "of the candidates' rows are")))
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func title(evaluation, candidate string) string {
@@ -431,6 +474,9 @@ func (e *env) printPlan(s *spec, plans []*harness.Checked, foreseen *estimate) e
 	if foreseen != nil {
 		if err := e.print("to ask: " + foreseen.words(s) + "\n"); err != nil {
 			return err
+		}
+		for _, caution := range foreseen.cautions(s) {
+			e.warn(caution)
 		}
 	}
 	of := ""

@@ -179,7 +179,7 @@ func reportParts(dir string, wanted []string) ([]harness.Part, error) {
 func (e *env) sayChanges(run *harness.Run) {
 	if run.Before != nil {
 		for _, p := range run.Before.Compare(&run.Manifest) {
-			if p.State != harness.Current && p.State != harness.Unsure {
+			if p.State != harness.Current && p.State != harness.Unsure && p.Part != "spec" { // what of it matters has a part of its own
 				e.notice("since %s: %s", run.Before.ID, partLine(p))
 			}
 		}
