@@ -31,8 +31,24 @@
 //	  other                                              else sign-flip-sampled
 //	fewer than two rows      none                        as above, none without rows
 //
-// Whether two raters agree, as a judge and a person, is said by [Agree]; whether a
-// judge of pairs looks at their order, by [Orders.Bias].
+// Rows that come in groups, such as the turns of conversations: [ClusterMean] and
+// [PairedClusters], with few groups [WildCluster]; how much they depend on each
+// other, [ICC] and [DesignEffect]. Several answers to a row: [VarianceComponents].
+// Rows that are missing: [MissingBounds] and [MissingBoundsPaired].
+//
+// Several candidates: [MaxT] and [WestfallYoung] where the scores are at hand, [Holm]
+// where only p-values are; the score of the one that won, [WinnerOptimism] and
+// [WinnerConditional]. Many slices: [ShrinkRates] or [ShrinkSlices], and
+// [BenjaminiHochberg].
+//
+// Looking before all rows are in: [HedgedCapital] for a range that holds at every look,
+// [SignEvidence] for which of two is better; who of many is to be asked next,
+// [Halving], [LUCBRadius], [SuccessiveRejects].
+//
+// Whether two raters agree, as a judge and a person, is said by [Agree], with ordered
+// verdicts by [AgreeOrdered]; whether a judge of pairs looks at their order, by
+// [Orders.Bias], or at their length, by [PreferLonger]. A judge's scores corrected by
+// people's: [PPIPlusPlus], its rates: [CorrectRate].
 //
 // # Steps
 //

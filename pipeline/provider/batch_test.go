@@ -307,6 +307,10 @@ func TestBatchFoundAgain(t *testing.T) {
 			cancel()
 			group.Wait()
 			together(t.Context(), b.model(t, provider.BatchOptions{Run: &provider.BatchRun{ID: "nobody"}, Stop: closed()}), rowsOf("y"))
+			// A look that was on its way when the run ended would finish the batch.
+			for n := -1; n != b.service.Count(); time.Sleep(20 * time.Millisecond) {
+				n = b.service.Count()
+			}
 			b.Hold(false)
 			if c.finished {
 				if r, err := http.Get(b.service.URL + "/v1/batches/batch_2"); err != nil {

@@ -140,7 +140,7 @@ func TestToolKilled(t *testing.T) {
 func TestToolChild(t *testing.T) {
 	dir, die := os.Getenv("JOURNAL_CHILD"), os.Getenv("JOURNAL_DIE")
 	if dir == "" {
-		t.Skip("it is run by TestToolKilled")
+		return // TestToolKilled runs it, in processes of its own
 	}
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
