@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,6 +18,10 @@ import (
 // Told to end, or when its terminal is gone, the command ends at once and leaves
 // no program behind that it started.
 func TestSignals(t *testing.T) {
+	// Under nohup the signal is ignored, and what we start would inherit that.
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP)
+	defer signal.Stop(heard)
 	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {
 		dir := t.TempDir()
 		for name, text := range map[string]string{
