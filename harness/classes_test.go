@@ -105,18 +105,14 @@ func TestClassificationOfNothing(t *testing.T) {
 	}
 }
 
-// size is a metric of which less is better: the answer's length, none for "?".
+// size is a metric of which less is better: the answer's length.
 type size struct{}
 
 func (size) Name() string        { return "size" }
 func (size) LowerIsBetter() bool { return true }
 
 func (size) Score(_ context.Context, _ datasets.Row, call *pipeline.Call) (Score, error) {
-	text := call.Outputs["result"].String()
-	if text == "?" {
-		return Score{Missing: "no size"}, nil
-	}
-	return Score{Value: float64(len(text))}, nil
+	return Score{Value: float64(len(call.Outputs["result"].String()))}, nil
 }
 
 // Where less is better the numbers stay and the decision turns round; rows without
@@ -142,11 +138,11 @@ func TestLowerIsBetter(t *testing.T) {
 	// The candidate answers a little longer, or not at all.
 	e = mustEvaluate(t, Plan{
 		Rows: quiz(30), Metrics: []Metric{size{}},
-		Candidates: []Candidate{candidate(t, "short", says(short)), candidate(t, "silent", says(func(s pipeline.Site) string {
-			if s.Row[1] != '1' {
-				return "?"
+		Candidates: []Candidate{candidate(t, "short", says(short)), candidate(t, "silent", modelFunc(func(_ context.Context, r *pipeline.Request) (*pipeline.Reply, error) {
+			if r.Site.Row[1] != '1' {
+				return nil, pipeline.Failf(pipeline.TypeRefusal, "", "I would rather not")
 			}
-			return long(s)
+			return reply(long(r.Site)), nil
 		}))},
 	}, Options{})
 	c = e.Comparisons[0]

@@ -51,6 +51,7 @@ type Comparison struct {
 	Clusters int `json:"clusters,omitzero"`
 
 	Unjudged      int      `json:"unjudged,omitzero"`       // rows on which a judge gave no verdict: they are in no other number
+	Unscored      int      `json:"unscored,omitzero"`       // rows with an answer that the metric could not score: Added is without them
 	BaselineOnly  int      `json:"baseline_only,omitzero"`  // rows that only the baseline finished
 	CandidateOnly int      `json:"candidate_only,omitzero"` // rows that only the candidate finished
 	Changed       []Change `json:"changed"`                 // rows whose score changed, in the baseline's order
@@ -76,6 +77,15 @@ type Lost struct {
 	Best  float64 `json:"best"`
 }
 
+// mostUnscored is how many of 100 rows a metric may fail on and still decide.
+const mostUnscored = 10
+
+// Unsound says that the metric failed on so many rows that what the others show
+// is no verdict: Decision is then neither better nor worse nor equal.
+func (c *Comparison) Unsound() bool {
+	return 100*(c.Unscored+c.Unjudged) > mostUnscored*(c.N+c.Unjudged)
+}
+
 // CompareOptions say how outcomes are compared. The zero value compares the rows
 // they have in common.
 type CompareOptions struct {
@@ -88,6 +98,7 @@ type scoreTable struct {
 	metrics     []string
 	lower       []string          // of them, those of which less is better
 	timed       []string          // of them, those that the clock measures
+	units       Units             // of them, those whose scores are amounts
 	trends      []string          // of them, those of judges that are not fit
 	judges      map[string]string // by metric: which judge
 	fingerprint string            // of the plan's rows
@@ -97,6 +108,7 @@ type scoreTable struct {
 	before      []bool // some of it was asked for before the run
 	by          [][]float64
 	lacks       [][]bool // as by: an answer has no score
+	unscored    [][]bool // as by: an answer has none because the metric gave none
 	unjudged    [][]bool // as by: an answer has none because its judge gave none; without judges empty
 }
 
@@ -258,9 +270,9 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 	}
 	clusters := map[string]bool{}
 	kept := make([]int, 0, len(p.pairs)) // positions of pairs that decide
-	lost, unscored, otherTime := 0, 0, 0
+	lost, failed, otherTime := 0, 0, 0
 	timed := slices.Contains(a.timed, metric)
-	lacks := p.lacks(metric, a, b)
+	lacks, unscored := p.lacks(metric, a, b), p.unscored(metric, a, b)
 	for i, at := range p.pairs {
 		x, y := &a.rows[at[0]], &b.rows[at[1]]
 		if before[i] != after[i] {
@@ -278,8 +290,10 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 		switch {
 		case a.lost[at[0]] || b.lost[at[1]]:
 			lost++
+		case unscored[i]:
+			c.Unscored++
 		case c.Lower && lacks[i]:
-			unscored++
+			failed++
 		case timed && a.before[at[0]] != b.before[at[1]]:
 			otherTime++
 		default:
@@ -294,8 +308,15 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 		c.Lost = p.lost(before, after, a, b)
 		c.Warnings = append(c.Warnings, fmt.Sprintf("answers to %d rows were lost to the world around the candidates: p and the decision are without these rows", c.Lost.Rows))
 	}
-	if unscored > 0 {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("%d rows have no score of this metric, of which less is better, and count 0 in the means, the best there is: p and the decision are without these rows; compare the failed rows first", unscored))
+	if n := c.Unscored + c.Unjudged; n > 0 {
+		text := fmt.Sprintf("the metric itself failed on %d of %d rows, which says nothing of a candidate: p and the decision are without these rows", n, c.N+c.Unjudged)
+		if c.Unsound() {
+			text += fmt.Sprintf("; that is more than %d %%, so nothing is decided: see what failed, mend the metric, and run again", mostUnscored)
+		}
+		c.Warnings = append(c.Warnings, text)
+	}
+	if failed > 0 {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%d rows have no score of this metric, of which less is better, and count 0 in the means, the best there is: p and the decision are without these rows; compare the failed rows first", failed))
 	}
 	if otherTime > 0 {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("of %d rows one side was timed at another time, in another run or for a cache: p and the decision are without these rows; --fresh times both sides anew", otherTime))
@@ -305,6 +326,7 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 		c.Warnings = append(c.Warnings, "scores of this metric can be below 0, and a failed row counts 0: to fail is then better than to answer; compare the failed rows first")
 	}
 	o.Binary = stats.AllBinary(before, after)
+	o.Unmargined = a.units[metric] != "" || !withinOne(before) || !withinOne(after)
 	var err error
 	if c.Added, err = stats.Paired(before, after, o); err != nil {
 		return nil, err
@@ -312,7 +334,13 @@ func (p *Pairing) compareMetric(metric string, base, cand *Outcome, o stats.Opti
 	if c.Lower {
 		c.Added = c.Added.Turned()
 	}
+	if len(kept) == 0 && c.N > 0 {
+		c.Added.Warnings = nil // there were rows: why none is left has been said
+	}
 	c.P, c.Method, c.Detectable, c.Decision = c.Added.P, c.Added.PMethod, c.Added.Detectable, c.Added.Decision
+	if c.Decision != stats.Invalid && c.Unsound() {
+		c.Decision = stats.TooFewRows
+	}
 	otherJudge := a.judges[metric] != b.judges[metric]
 	if otherJudge {
 		c.Warnings = append(c.Warnings, "the two sides were judged by different judges: this compares the judges as well")
@@ -367,6 +395,21 @@ func (p *Pairing) lacks(metric string, a, b *scoreTable) []bool {
 		lacks[i] = x[at[0]] || y[at[1]]
 	}
 	return lacks
+}
+
+// unscored says of which pairs the metric gave an answer no score.
+func (p *Pairing) unscored(metric string, a, b *scoreTable) []bool {
+	x, y := a.unscored[slices.Index(a.metrics, metric)], b.unscored[slices.Index(b.metrics, metric)]
+	unscored := make([]bool, len(p.pairs))
+	for i, at := range p.pairs {
+		unscored[i] = x[at[0]] || y[at[1]]
+	}
+	return unscored
+}
+
+// withinOne reports whether scores lie from 0 to 1, which is the scale of a margin.
+func withinOne(scores []float64) bool {
+	return !slices.ContainsFunc(scores, func(s float64) bool { return s < 0 || s > 1 })
 }
 
 // judged is the pairing without the rows on whose answers a judge gave no verdict.

@@ -14,6 +14,7 @@ type Evaluation struct {
 	Name        string        `json:"name"`
 	Metrics     []string      `json:"metrics"`                   // the plan's, in order; the first one is the score
 	Lower       []string      `json:"lower_is_better,omitempty"` // of the metrics, those of which less is better
+	Units       Units         `json:"units,omitempty"`           // of the metrics whose scores are amounts
 	Baseline    string        `json:"baseline"`
 	Compare     string        `json:"compare,omitempty"` // what candidates are compared with, when it is not the baseline: see [Evaluation.Reference]
 	Repeats     int           `json:"repeats"`
@@ -28,6 +29,9 @@ type Evaluation struct {
 
 	timed []string // of the metrics, those that the clock measures
 }
+
+// Units are what scores are amounts of, by metric: see [Measuring].
+type Units map[string]string
 
 // Outcome returns the candidate's outcome; nil when there is no such candidate.
 func (e *Evaluation) Outcome(candidate string) *Outcome {
@@ -100,6 +104,7 @@ type Summary struct {
 	stats.Interval
 	Failed    int `json:"failed"`              // rows with an answer that has no score of this metric
 	NoVerdict int `json:"no_verdict,omitzero"` // of them, those left out
+	Unscored  int `json:"unscored,omitzero"`   // of them, those with an answer that the metric, which is no judge, could not score
 }
 
 // Usage is what a candidate's answers took, cached ones included. A sum is of

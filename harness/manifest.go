@@ -52,6 +52,7 @@ type EvaluationManifest struct {
 	Metrics    []string         `json:"metrics"`
 	Lower      []string         `json:"lower_is_better,omitempty"` // of the metrics, those of which less is better
 	Timed      []string         `json:"timed,omitempty"`           // of the metrics, those that the clock measures
+	Units      Units            `json:"units,omitempty"`           // of the metrics whose scores are amounts
 	Judges     []JudgeFacts     `json:"judges,omitempty"`          // of the metrics, those that ask a model
 	Repeats    int              `json:"repeats"`
 	Stats      stats.Options    `json:"stats,omitzero"`
@@ -62,7 +63,7 @@ type EvaluationManifest struct {
 // manifest is the plan's part.
 func (c *Checked) manifest() EvaluationManifest {
 	m := EvaluationManifest{
-		Name: c.plan.Name, Rows: c.rows, Baseline: c.plan.baseline(), Metrics: c.plan.metricNames(), Lower: c.plan.lowerIsBetter(), Timed: c.plan.timed(),
+		Name: c.plan.Name, Rows: c.rows, Baseline: c.plan.baseline(), Metrics: c.plan.metricNames(), Lower: c.plan.lowerIsBetter(), Timed: c.plan.timed(), Units: c.plan.units(),
 		Repeats: c.plan.repeats(), Stats: c.plan.Stats, Compare: c.plan.Compare, Fidelity: c.same, Warnings: c.warnings, Judges: c.plan.judgeFacts(),
 	}
 	for i := range c.plan.Candidates {
@@ -76,7 +77,7 @@ func (c *Checked) manifest() EvaluationManifest {
 // blank is the evaluation before its results.
 func (m *EvaluationManifest) blank() *Evaluation {
 	e := &Evaluation{
-		Name: m.Name, Metrics: m.Metrics, Lower: m.Lower, timed: m.Timed, Baseline: m.Baseline, Repeats: m.Repeats, Rows: m.Rows,
+		Name: m.Name, Metrics: m.Metrics, Lower: m.Lower, timed: m.Timed, Units: m.Units, Baseline: m.Baseline, Repeats: m.Repeats, Rows: m.Rows,
 		Compare: m.Compare, Fidelity: m.Fidelity, Warnings: append([]string(nil), m.Warnings...),
 	}
 	for _, facts := range m.Judges {

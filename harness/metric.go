@@ -15,7 +15,9 @@ import (
 // exchanges, and no program when the candidate has none.
 //
 // An error means that this row could not be scored. It ends no run: the row has
-// no score of this metric, says why, and counts 0.
+// no score of this metric, says why, and counts 0. What the candidate cannot help
+// decides nothing: verdicts are without the row, and where that is more than one
+// row in ten there is none.
 type Metric interface {
 	Name() string // unique among the metrics of a plan
 	Score(ctx context.Context, row datasets.Row, call *pipeline.Call) (Score, error)
@@ -46,6 +48,13 @@ type Timed interface {
 	Timed() bool
 }
 
+// Measuring is a [Metric] whose scores are amounts of something, as seconds are. A
+// margin, which is of scores from 0 to 1, is not for it.
+type Measuring interface {
+	Metric
+	Unit() string // as it follows a number: s, USD, tokens; "" when there is none
+}
+
 // Classifier is a [Metric] whose answers fall in classes. The harness counts, for
 // each candidate, which class was answered where which was right: see
 // [Classification].
@@ -68,6 +77,15 @@ func lowerIsBetter(m Metric) bool {
 func timed(m Metric) bool {
 	d, ok := m.(Timed)
 	return ok && d.Timed()
+}
+
+// unit is what a metric's scores are amounts of; "" when that is nothing.
+func unit(m Metric) string {
+	u, ok := m.(Measuring)
+	if !ok {
+		return ""
+	}
+	return u.Unit()
 }
 
 // Score is what a metric gives a row: a finite number, or a reason why there is

@@ -57,10 +57,10 @@ func (e *Evaluation) isNoise(c *Comparison) bool {
 func (p *Pairing) decisive(metric string, a, b *scoreTable) (before, after []float64) {
 	p = p.judged(metric, a, b)
 	before, after = p.scores(metric, a, b)
-	lower, lacks := slices.Contains(a.lower, metric), p.lacks(metric, a, b)
+	lower, lacks, unscored := slices.Contains(a.lower, metric), p.lacks(metric, a, b), p.unscored(metric, a, b)
 	var kept []int
 	for i, at := range p.pairs {
-		if !a.lost[at[0]] && !b.lost[at[1]] && !(lower && lacks[i]) {
+		if !a.lost[at[0]] && !b.lost[at[1]] && !unscored[i] && !(lower && lacks[i]) {
 			kept = append(kept, i)
 		}
 	}

@@ -139,6 +139,22 @@ func (p *Plan) lowerIsBetter() []string {
 // timed names the metrics that the clock measures.
 func (p *Plan) timed() []string { return p.metricsThat(timed) }
 
+// units are those of the metrics that have one.
+func (p *Plan) units() Units {
+	var units Units
+	for _, m := range p.Metrics {
+		u := unit(m)
+		if u == "" {
+			continue
+		}
+		if units == nil {
+			units = Units{}
+		}
+		units[m.Name()] = u
+	}
+	return units
+}
+
 func (p *Plan) metricsThat(are func(Metric) bool) []string {
 	var names []string
 	for _, m := range p.Metrics {

@@ -131,6 +131,18 @@ var lostClasses = map[string]bool{
 	"never_recorded": true, "tool_never_recorded": true, "diverged": true,
 }
 
+// AllLost reports whether every finished row was lost to the world around the
+// candidate, so that nothing is known of it.
+func (o *Outcome) AllLost() bool {
+	n := 0
+	for class, rows := range o.Failures {
+		if lostClasses[class] {
+			n += rows
+		}
+	}
+	return n > 0 && n == o.N
+}
+
 // take fills in what the call says.
 func (r *Result) take(call *pipeline.Call, answer string) {
 	r.call = call

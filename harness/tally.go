@@ -46,6 +46,7 @@ type lane struct {
 	sums    []float64 // of the answers' scores
 	lacking []bool    // some answer has no score
 
+	unscored []bool // some answer has none because the metric, which is no judge, gave none
 	unjudged []bool // some answer has none because its judge gave none; empty without judges
 
 	usage   Usage
@@ -125,6 +126,7 @@ func (t *tally) add(r *Result) {
 			for range t.eval.Metrics {
 				l.sums = append(l.sums, 0)
 				l.lacking = append(l.lacking, false)
+				l.unscored = append(l.unscored, false)
 				if t.judges != nil {
 					l.unjudged = append(l.unjudged, false)
 				}
@@ -150,8 +152,12 @@ func (t *tally) add(r *Result) {
 	for j := range t.eval.Metrics {
 		if len(r.Scores) == 0 || r.Scores[j].Value == nil {
 			l.lacking[first+j] = true
-			if len(r.Scores) != 0 && t.judge(r.Scores[j].Metric) != nil {
+			switch {
+			case len(r.Scores) == 0: // there was nothing to score
+			case t.judge(r.Scores[j].Metric) != nil:
 				l.unjudged[first+j] = true
+			default:
+				l.unscored[first+j] = true
 			}
 		} else {
 			l.sums[first+j] += *r.Scores[j].Value
@@ -288,10 +294,10 @@ func (t *tally) finish() (*Evaluation, error) {
 func (t *tally) finishLane(l *lane) error {
 	out, k := l.out, len(t.eval.Metrics)
 	out.scores = &scoreTable{
-		metrics: t.eval.Metrics, lower: t.eval.Lower, timed: t.eval.timed, trends: t.eval.trends(), judges: t.eval.judgeVersions(), fingerprint: t.eval.Rows.Fingerprint, field: t.eval.Rows.Pair,
-		by: make([][]float64, k), lacks: make([][]bool, k), unjudged: make([][]bool, k),
+		metrics: t.eval.Metrics, lower: t.eval.Lower, timed: t.eval.timed, units: t.eval.Units, trends: t.eval.trends(), judges: t.eval.judgeVersions(), fingerprint: t.eval.Rows.Fingerprint, field: t.eval.Rows.Pair,
+		by: make([][]float64, k), lacks: make([][]bool, k), unscored: make([][]bool, k), unjudged: make([][]bool, k),
 	}
-	lacking := make([]int, k)
+	lacking, unscored := make([]int, k), make([]int, k)
 	out.Failures = map[string]int{}
 	for i, row := range l.rows {
 		if row.answers < t.eval.Repeats {
@@ -307,11 +313,15 @@ func (t *tally) finishLane(l *lane) error {
 		for j := range k {
 			out.scores.by[j] = append(out.scores.by[j], l.sums[i*k+j]/float64(row.answers))
 			out.scores.lacks[j] = append(out.scores.lacks[j], l.lacking[i*k+j])
+			out.scores.unscored[j] = append(out.scores.unscored[j], l.unscored[i*k+j])
 			if l.unjudged != nil {
 				out.scores.unjudged[j] = append(out.scores.unjudged[j], l.unjudged[i*k+j])
 			}
 			if l.lacking[i*k+j] {
 				lacking[j]++
+			}
+			if l.unscored[i*k+j] {
+				unscored[j]++
 			}
 		}
 	}
@@ -324,7 +334,7 @@ func (t *tally) finishLane(l *lane) error {
 		if err != nil {
 			return fmt.Errorf("candidate %s, metric %s: %w", out.Name, name, err)
 		}
-		out.Metrics[name] = Summary{interval, lacking[j], out.N - len(scores)}
+		out.Metrics[name] = Summary{interval, lacking[j], out.N - len(scores), unscored[j]}
 	}
 	out.Classification = classifications(t.eval.Metrics, l.classes)
 	out.Usage, out.PluginUse, out.Tools, out.ToolErrors = l.usage, l.plugins, l.tools, l.toolErrors()

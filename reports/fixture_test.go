@@ -554,6 +554,7 @@ func fixtures(t testing.TB) map[string]*Report {
 		"across":  across(),
 		"served":  reportOf(t, "served", facts, servedSittings(), servedStage()),
 		"lanes":   report(t, "lanes", facts, lanesStage(t)),
+		"metrics": report(t, "metrics", facts, metricsStage(11)),
 		"judges":  report(t, "judges", facts, judgesStage(t)),
 	}
 }

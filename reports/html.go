@@ -38,6 +38,7 @@ type page struct {
 	Script   template.JS
 	Exit     Exit
 	Headline []pageVerdict
+	Others   *pageOthers
 	Facts    []fact
 	Warnings []pageWarning
 	Suite    *pageSuite
@@ -52,6 +53,12 @@ type pageVerdict struct {
 	Decision    stats.Decision
 	Sign, Words string
 	Phrase      phrase
+}
+
+// pageOthers are the verdicts by all metrics but the first, in short.
+type pageOthers struct {
+	Several bool // candidates
+	Lines   []line
 }
 
 type pageWarning struct{ Text, Place string }
@@ -71,6 +78,7 @@ type pageLine struct {
 type pageSection struct {
 	ID, Title string
 	Verdicts  []pageVerdict // when there are several evaluations
+	Others    *pageOthers   // likewise
 	Caption   string
 	Legend    string
 	Head      string
@@ -155,7 +163,7 @@ func writeHTML(w io.Writer, r *Report) error {
 	for i, e := range r.Evaluations {
 		s := r.section(e, fmt.Sprintf("e%d", i+1), several)
 		var verdicts []pageVerdict
-		for _, v := range e.Verdicts {
+		for _, v := range e.leading() {
 			d := decisions[v.Decision]
 			verdicts = append(verdicts, pageVerdict{v.Decision, d.Sign, d.Words, v.words})
 		}
@@ -163,9 +171,9 @@ func writeHTML(w io.Writer, r *Report) error {
 			verdicts = append(verdicts, pageVerdict{Phrase: words})
 		}
 		if several {
-			s.Verdicts = verdicts
+			s.Verdicts, s.Others = verdicts, e.shortOthers()
 		} else {
-			p.Headline = verdicts
+			p.Headline, p.Others = verdicts, e.shortOthers()
 		}
 		p.Sections = append(p.Sections, s)
 	}
@@ -174,6 +182,15 @@ func writeHTML(w io.Writer, r *Report) error {
 		p.Took.Plots, p.Took.Marks = limitPlots(r.Measured.Sittings)
 	}
 	return pageForm.Execute(w, &p)
+}
+
+func (e *Evaluation) shortOthers() *pageOthers {
+	o := &pageOthers{Lines: e.others()}
+	if o.Lines == nil {
+		return nil
+	}
+	o.Several = slices.ContainsFunc(o.Lines, func(l line) bool { return l.Candidate != o.Lines[0].Candidate })
+	return o
 }
 
 func (r *Report) section(e *Evaluation, id string, several bool) pageSection {
@@ -258,7 +275,7 @@ func (e *Evaluation) ledger() pageLedger {
 // effort is what each candidate's answers took; what is not known is "unknown",
 // and what there is nothing of is a dash.
 func (e *Evaluation) effort() []pageEffort {
-	const unknown, nothing = "unknown", "–"
+	const unknown = "unknown"
 	var list []pageEffort
 	for _, out := range e.Candidates {
 		m := &out.Measured

@@ -30,7 +30,7 @@ func writeMarkdown(w io.Writer, r *Report) error {
 	for _, e := range r.Evaluations {
 		if len(r.Evaluations) > 1 {
 			p("<details><summary>%s</summary>\n\n", mdHTML(e.Name))
-			for _, v := range e.Verdicts {
+			for _, v := range e.leading() {
 				p("- %s\n", mdPhrase(v.words))
 			}
 			if len(e.Verdicts) > 0 {

@@ -16,12 +16,16 @@ const minus = "−"
 
 // A scale is how a metric's numbers are written.
 type scale struct {
-	rate bool // scores are 0 or 1: means are percent, differences points
+	rate   bool   // scores are 0 or 1: means are percent, differences points
+	amount string // what scores are amounts of: s, USD, tokens; "" for nothing
 }
 
 // scaleOf looks at how the ranges were made: Wilson's method is for 0/1 scores
 // alone. A metric is a rate only when it is one for every candidate.
 func scaleOf(e *harness.Evaluation, metric string) scale {
+	if amount := e.Units[metric]; amount != "" {
+		return scale{amount: amount}
+	}
 	if slices.Contains(e.Lower, metric) { // seconds that all happen to be 1 are no rate
 		return scale{}
 	}
@@ -48,18 +52,21 @@ func (s scale) shown(v float64) float64 {
 	return v
 }
 
-// unit follows a difference: "points", or nothing.
+// unit follows a difference: "points", what scores are amounts of, or nothing.
 func (s scale) unit() string {
 	if s.rate {
 		return " points"
 	}
-	return ""
+	return s.ofMean()
 }
 
-// percent follows a mean.
-func (s scale) percent() string {
-	if s.rate {
+// ofMean follows a mean.
+func (s scale) ofMean() string {
+	switch {
+	case s.rate:
 		return "%"
+	case s.amount != "":
+		return " " + s.amount
 	}
 	return ""
 }
@@ -122,7 +129,7 @@ func (s scale) mean(v, low, high stats.Opt) string {
 	if !ok {
 		return ""
 	}
-	return rounded(s.shown(x), s.place(v, low, high)) + s.percent()
+	return rounded(s.shown(x), s.place(v, low, high)) + s.ofMean()
 }
 
 // between writes the range of a mean; "" when there is none.

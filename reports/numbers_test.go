@@ -37,7 +37,7 @@ func TestDifferencesKeepTwoDigitsOfHalfTheirRange(t *testing.T) {
 		{false, 1234.5, 1100, 1369, "+1230", "+1100 to +1370", "1230", ""}, // 134.5
 		{false, -0.001, -0.31, 0.31, "0.00", "−0.31 to +0.31", "0.00", ""}, // no minus before nothing
 	} {
-		s := scale{c.rate}
+		s := scale{rate: c.rate}
 		v, low, high := opt(c.v), opt(c.low), opt(c.high)
 		if got := s.diff(v, low, high); got != c.diff {
 			t.Errorf("difference %v (%v to %v) is %q, want %q", c.v, c.low, c.high, got, c.diff)
@@ -70,12 +70,12 @@ func TestNoThirdDigit(t *testing.T) {
 func TestNumbersWithoutARange(t *testing.T) {
 	var none stats.Opt
 	for _, c := range []struct{ got, want string }{
-		{scale{true}.mean(opt(0.5), none, none), "50.0%"},
-		{scale{false}.mean(opt(0.123456), none, none), "0.123"},
-		{scale{false}.mean(none, none, none), ""},
-		{scale{true}.between(opt(0.5), none, none), ""},
-		{scale{true}.diff(none, none, none), ""},
-		{scale{true}.mean(opt(0.5), opt(0.5), opt(0.5)), "50.0%"}, // a range without width
+		{scale{rate: true}.mean(opt(0.5), none, none), "50.0%"},
+		{scale{rate: false}.mean(opt(0.123456), none, none), "0.123"},
+		{scale{rate: false}.mean(none, none, none), ""},
+		{scale{rate: true}.between(opt(0.5), none, none), ""},
+		{scale{rate: true}.diff(none, none, none), ""},
+		{scale{rate: true}.mean(opt(0.5), opt(0.5), opt(0.5)), "50.0%"}, // a range without width
 		{probability(opt(0.00012)), "<0.001"},
 		{probability(opt(0.0391)), "0.039"},
 		{probability(opt(0.512)), "0.51"},
@@ -104,12 +104,12 @@ func TestNumbersWithoutARange(t *testing.T) {
 		{seconds(0.2534), "250 ms"},
 		{seconds(2.345), "2.3 s"},
 		{seconds(312.4), "312 s"},
-		{scale{true}.size(0.01), "1.0 points"},
-		{scale{true}.stated(0.01), "1 point"},
-		{scale{true}.stated(0.025), "2.5 points"},
-		{scale{false}.stated(0.3), "0.3"},
-		{scale{true}.size(0.052), "5.2 points"},
-		{scale{false}.size(0.0821), "0.082"},
+		{scale{rate: true}.size(0.01), "1.0 points"},
+		{scale{rate: true}.stated(0.01), "1 point"},
+		{scale{rate: true}.stated(0.025), "2.5 points"},
+		{scale{rate: false}.stated(0.3), "0.3"},
+		{scale{rate: true}.size(0.052), "5.2 points"},
+		{scale{rate: false}.size(0.0821), "0.082"},
 		{level(stats.Options{Alpha: 0.05}), "95%"},
 		{level(stats.Options{Alpha: 0.001}), "99.9%"},
 	} {
@@ -124,7 +124,7 @@ func TestPlotsShareAnAxis(t *testing.T) {
 	drawn := func(name string, diff, low, high float64) line {
 		c := comparison(diff, low, high)
 		c.Candidate = name
-		return line{Candidate: name, Scale: scale{true}, Versus: newVersus(c, scale{true})}
+		return line{Candidate: name, Scale: scale{rate: true}, Versus: newVersus(c, scale{rate: true})}
 	}
 	plots := forests([]line{drawn("a", 0.02, -0.01, 0.05), drawn("b", 0.03, 0.01, 0.05), drawn("wide", 0.01, -0.9, 0.92), drawn("c", -0.02, -0.04, 0)}, stats.Options{Alpha: 0.05}, false)
 	if len(plots) != 1 || len(plots[0].Rows) != 4 {

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -17,7 +18,7 @@ import (
 // difference, a line at 0.
 type forest struct {
 	Metric string // when there are several
-	Unit   string // of the axis
+	Unit   string // of the axis; "" for none
 	Level  string // of the ranges
 	Versus string // what the differences are to
 	Side   string // of the line at 0 that is better
@@ -58,21 +59,37 @@ func percent(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) + "%"
 // forests draws the compared ones among lines, those with a unit and a better side
 // in common on an axis of their own.
 func forests(lines []line, o stats.Options, several bool) []forest {
-	var plots []forest
-	for _, rate := range []bool{true, false} {
-		for _, lower := range []bool{false, true} {
-			var some []line
-			for _, l := range lines {
-				if _, ok := l.diff(); ok && l.Scale.rate == rate && l.lower == lower {
-					some = append(some, l)
-				}
-			}
-			if len(some) > 0 {
-				plots = append(plots, newForest(some, o, several))
-			}
+	type kind struct {
+		Scale scale
+		lower bool
+	}
+	var kinds []kind
+	of := map[kind][]line{}
+	for _, l := range lines {
+		if _, ok := l.diff(); !ok {
+			continue
 		}
+		k := kind{l.Scale, l.lower}
+		if of[k] == nil {
+			kinds = append(kinds, k)
+		}
+		of[k] = append(of[k], l)
+	}
+	slices.SortStableFunc(kinds, func(a, b kind) int { // rates first, and what should rise
+		return cmp.Or(cmp.Compare(one(b.Scale.rate), one(a.Scale.rate)), cmp.Compare(one(a.lower), one(b.lower)))
+	})
+	var plots []forest
+	for _, k := range kinds {
+		plots = append(plots, newForest(of[k], o, several))
 	}
 	return plots
+}
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // diff is the line's difference in the unit it is shown in.
@@ -93,12 +110,9 @@ func (l *line) ends() (low, high float64, ok bool) {
 func newForest(lines []line, o stats.Options, several bool) forest {
 	a, step := axisFor(lines)
 	s := lines[0].Scale
-	f := forest{Unit: "difference", Level: level(o), Versus: theBaseline, Side: "Right", Zero: percent(a.at(0))}
+	f := forest{Unit: strings.TrimSpace(s.unit()), Level: level(o), Versus: theBaseline, Side: "Right", Zero: percent(a.at(0))}
 	if lines[0].lower {
 		f.Side = "Left"
-	}
-	if s.rate {
-		f.Unit = "points"
 	}
 	place := int(math.Floor(math.Log10(step) + 1e-9))
 	for v := math.Ceil(a.low/step-1e-9) * step; v <= a.high+step*1e-9; v += step {

@@ -23,7 +23,8 @@ type Report struct {
 	Evaluations []*Evaluation `json:"evaluations"`       // in the run's order
 	Measured    Measured      `json:"measured"`          // all that depends on clock, host or schedule, and nothing else does
 
-	dir     string // the run's folder; "" when runs are compared
+	told    map[string]bool // warnings
+	dir     string          // the run's folder; "" when runs are compared
 	results func() iter.Seq2[harness.Result, error]
 }
 
@@ -219,6 +220,17 @@ func build(m *material, evals []*harness.Evaluation, facts Facts) (*Report, erro
 		}
 	}
 	return r, nil
+}
+
+// Told names warnings that whoever reads the terminal has been told: [Text] does not
+// repeat them.
+func (r *Report) Told(warnings []string) {
+	if r.told == nil {
+		r.told = map[string]bool{}
+	}
+	for _, w := range warnings {
+		r.told[w] = true
+	}
 }
 
 // withDefaults states what leaving an option out means.

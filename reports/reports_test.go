@@ -75,7 +75,7 @@ func TestGolden(t *testing.T) {
 		}
 		golden(t, name+".txt", text.Bytes())
 	}
-	for _, name := range []string{"hostile", "suite", "alone", "served"} {
+	for _, name := range []string{"hostile", "suite", "alone", "served", "metrics"} {
 		golden(t, name+".html", withoutCode(written(t, reports[name], "html")))
 	}
 	golden(t, "hostile.csv", written(t, reports["hostile"], "csv"))

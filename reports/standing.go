@@ -28,6 +28,7 @@ type line struct {
 	Scale      scale
 
 	lower bool // less is better
+	apart bool // rows count 0 in the score that a difference to it is without
 	mean  float64
 }
 
@@ -44,6 +45,16 @@ type versus struct {
 	Head                      string // of the table's column of differences
 	Unit                      string // of Diff, when the table has several
 }
+
+// nothing stands where there is no number.
+const nothing = "–"
+
+// apart reports whether the means of a comparison count rows 0 that its difference is
+// without.
+func apart(c *harness.Comparison) bool { return c.Lost != nil || c.Unscored > 0 }
+
+// apartNote explains the * after a score.
+const apartNote = "*: over all rows, those whose answer was lost or could not be scored as 0; the difference is without these rows"
 
 // The words and signs of decisions, for people. A sign never stands for a word
 // in a place where only color would tell it from another.
@@ -81,17 +92,31 @@ func (e *Evaluation) standings() []line {
 		var lines []line
 		for _, out := range e.Candidates {
 			m := out.Metrics[metric]
+			if s.amount != "" && m.Method == "wilson" { // amounts that all happen to be 0 or 1 are no rate
+				m.Method, m.Low, m.High = "", stats.Opt{}, stats.Opt{}
+			}
 			l := line{
 				Evaluation: e.Name, Metric: metric, Candidate: out.Name, Baseline: out.Name == e.Baseline && len(e.Candidates) > 1,
 				Recorded: out.Recorded, Rows: out.N, Failed: m.Failed, Scale: s,
 				Score: s.mean(m.Mean, m.Low, m.High), Range: s.between(m.Mean, m.Low, m.High), Method: rangeLetters[m.Method],
 			}
+			if out.AllLost() || m.Unscored > 0 && m.Failed == out.N {
+				l.Score, l.Range, l.Method = nothing, "", ""
+			}
 			l.lower = slices.Contains(e.Lower, metric)
 			l.mean, _ = m.Mean.Get()
 			for i := range e.Comparisons {
-				if c := &e.Comparisons[i]; c.Candidate == out.Name && c.Metric == metric {
+				c := &e.Comparisons[i]
+				if c.Metric != metric {
+					continue
+				}
+				if c.Candidate == out.Name {
 					l.Versus = newVersus(c, s)
 				}
+				l.apart = l.apart || (c.Candidate == out.Name || c.Baseline == out.Name) && apart(c)
+			}
+			if l.apart && l.Score != nothing {
+				l.Score += "*"
 			}
 			lines = append(lines, l)
 		}
@@ -122,8 +147,12 @@ func withUnits(lines []line) []line {
 		}
 		v := *lines[i].Versus
 		v.Head, v.Unit = head, ""
-		if head != pointsHead && lines[i].Scale.rate && v.Diff != "" {
+		switch s := lines[i].Scale; {
+		case head == pointsHead || v.Diff == "":
+		case s.rate:
 			v.Unit = " pts"
+		default:
+			v.Unit = s.unit()
 		}
 		lines[i].Versus = &v
 	}
@@ -138,7 +167,14 @@ func newVersus(c *harness.Comparison, s scale) *versus {
 		if !ok {
 			return ""
 		}
-		return rounded(s.shown(x), place) + s.percent()
+		text := rounded(s.shown(x), place) + s.ofMean()
+		if apart(c) {
+			text += "*"
+		}
+		return text
+	}
+	if t.Decision == stats.Invalid && c.N > 0 { // what counts 0 is no score
+		at = func(stats.Opt) string { return nothing }
 	}
 	return &versus{
 		Comparison: c, Before: at(c.Before), After: at(c.After), P: probability(c.P),

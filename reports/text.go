@@ -38,6 +38,7 @@ func Text(w io.Writer, r *Report, columns int, color bool) error {
 			t.table(e.lines, false, level(e.Statistics))
 		}
 	}
+	t.footnotes(r)
 	t.blank()
 	for _, e := range r.Evaluations {
 		var p phrase
@@ -77,8 +78,12 @@ func Text(w io.Writer, r *Report, columns int, color bool) error {
 	}
 	if r.served() {
 		t.say("", "  ", plain("%s", r.effort()))
+		if cut := r.cutOff(); cut != nil {
+			t.say("", "  ", cut)
+		}
 	}
-	if warnings := r.warnings(); len(warnings) > 0 {
+	warnings := slices.DeleteFunc(r.warnings(), func(n noted) bool { return r.told[n.Text] })
+	if len(warnings) > 0 {
 		t.blank()
 		for i, n := range warnings {
 			if i == maxWarnings {
@@ -94,6 +99,26 @@ func Text(w io.Writer, r *Report, columns int, color bool) error {
 	}
 	_, err := io.WriteString(w, t.b.String())
 	return err
+}
+
+// footnotes explain the tables.
+func (t *terminal) footnotes(r *Report) {
+	apart := false
+	var lower []string
+	for _, e := range r.Evaluations {
+		for _, l := range e.lines {
+			apart = apart || l.apart
+			if l.lower && !slices.Contains(lower, l.Metric) {
+				lower = append(lower, l.Metric)
+			}
+		}
+	}
+	if lower != nil {
+		t.say("", "  ", plain("less is better of %s", strings.Join(lower, ", ")))
+	}
+	if apart {
+		t.say("", "   ", plain("%s", apartNote))
+	}
 }
 
 // shortened is a message on one line, without its middle when it is long: a page has
@@ -135,7 +160,7 @@ func (r *Report) spoken() []Verdict {
 	var list []Verdict
 	if len(r.Evaluations) == 1 {
 		e := r.Evaluations[0]
-		list = append(list, e.Verdicts...)
+		list = append(list, e.leading()...)
 		for _, p := range e.uncompared() {
 			list = append(list, Verdict{words: p})
 		}
@@ -311,20 +336,24 @@ func tableColumns(lines []line, suite bool, level string) []column {
 		add("metric", false, 0, func(l *line) string { return l.Metric })
 	}
 	if suite {
-		addVersus("baseline", true, 4, func(v *versus) string { return v.Before })
-		addVersus("score", true, 4, func(v *versus) string { return v.After })
+		addVersus("baseline", true, 5, func(v *versus) string { return v.Before })
+		addVersus("score", true, 5, func(v *versus) string { return v.After })
 	} else {
 		add("score", true, 0, func(l *line) string { return l.Score })
-		add("95% range", false, 6, func(l *line) string { return l.Range })
-		add("failed", true, 2, func(l *line) string { return count(l.Failed) })
+		add("95% range", false, 7, func(l *line) string { return l.Range })
+		add("failed", true, 3, func(l *line) string { return count(l.Failed) })
 	}
 	if compared {
+		rangeDrop := 0
+		if several && !suite { // rather a table than a list as long as metrics are many
+			rangeDrop = 1
+		}
 		addVersus(diffHead(lines), true, 0, func(v *versus) string { return v.Marked() })
-		addVersus(level+" range", false, 0, func(v *versus) string { return v.Range })
-		addVersus("▲", true, 1, func(v *versus) string { return count(v.Better) })
-		addVersus("▼", true, 1, func(v *versus) string { return count(v.Worse) })
-		addVersus("same", true, 3, func(v *versus) string { return count(v.Same) })
-		addVersus("p", true, 5, func(v *versus) string { return v.P })
+		addVersus(level+" range", false, rangeDrop, func(v *versus) string { return v.Range })
+		addVersus("▲", true, 2, func(v *versus) string { return count(v.Better) })
+		addVersus("▼", true, 2, func(v *versus) string { return count(v.Worse) })
+		addVersus("same", true, 4, func(v *versus) string { return count(v.Same) })
+		addVersus("p", true, 6, func(v *versus) string { return v.P })
 		addVersus("verdict", false, 0, func(v *versus) string { return v.Sign() + " " + v.Words() })
 	}
 	return columns

@@ -70,17 +70,13 @@ type spendLine struct{ Purpose, Cause, Model, Requests, Tokens, Money, Unknown, 
 // another run answered.
 func (r *Report) spendTable() spendTable {
 	t := spendTable{Caption: "Requests that reached a service. A sum of which a part is not known is what it is at least."}
-	var total pipeline.Amount
+	total := r.total()
 	cached := false
 	for _, b := range r.Measured.Spending {
 		l := spent(b.Amount)
 		l.Purpose, l.Cause, l.Model = b.Purpose, b.Cause, b.Model
 		t.Lines = append(t.Lines, l)
-		if b.Cause == causeCached {
-			cached = true
-		} else {
-			total.Add(b.Amount)
-		}
+		cached = cached || b.Cause == causeCached
 	}
 	if t.Lines == nil {
 		return t
@@ -128,33 +124,60 @@ func (r *Report) took() []phrase {
 	return list
 }
 
-// effort is the run in one line: calls, tokens, cost, time, retries. Cached answers
-// are among the tokens and the cost.
+// total is what was spent, without what a cache or another run answered.
+func (r *Report) total() (sum pipeline.Amount) {
+	for _, b := range r.Measured.Spending {
+		if b.Cause != causeCached {
+			sum.Add(b.Amount)
+		}
+	}
+	return sum
+}
+
+// missing is how many parts of what was spent are not known: answered requests,
+// requests of which nobody knows whether they were answered, and processes that
+// were cut off.
+func (r *Report) missing() int64 {
+	sum := r.total()
+	return sum.Unknown + sum.Doubtful + int64(r.Measured.InDoubt+r.cutSittings())
+}
+
+// cached is how many calls a cache or another run answered.
+func (r *Report) cached() (n int) {
+	for _, e := range r.Evaluations {
+		for _, out := range e.Candidates {
+			n += out.Measured.Cached
+		}
+	}
+	return n
+}
+
+// effort is the run in one line: calls, and what was spent on them and on all else,
+// which is what a cache or another run did not answer: requests, tokens, money, time,
+// retries.
 func (r *Report) effort() string {
-	var calls, cached, uncounted int
-	var tokens int64
+	calls := 0
 	for _, e := range r.Evaluations {
 		for _, out := range e.Candidates {
 			calls += out.Measured.Asked
-			cached += out.Measured.Cached
-			uncounted += out.Usage.Unknown
-			for _, n := range []*int64{out.Usage.InputTokens, out.Usage.OutputTokens} {
-				if n != nil {
-					tokens += *n
-				}
-			}
 		}
 	}
+	sum, cached := r.total(), r.cached()
 	parts := []string{plural(calls, "call")}
 	if cached > 0 {
 		parts[0] += fmt.Sprintf(" (%s from a cache or another run)", count(cached))
 	}
-	if sum := least(count(tokens), tokens > 0, int64(uncounted)); sum == "unknown" {
+	requests := count(sum.Requests) + " requests"
+	if sum.Requests == 1 {
+		requests = "1 request"
+	}
+	parts = append(parts, requests)
+	if tokens := least(count(sum.Tokens), sum.Tokens > 0, sum.Uncounted+r.missing()-sum.Unknown); tokens == "unknown" {
 		parts = append(parts, "tokens unknown")
 	} else {
-		parts = append(parts, sum+" tokens")
+		parts = append(parts, tokens+" tokens")
 	}
-	parts = append(parts, r.costInWords())
+	parts = append(parts, r.moneyInWords())
 	var took float64
 	var retries int64
 	for _, s := range r.Measured.Sittings {
@@ -167,7 +190,11 @@ func (r *Report) effort() string {
 			}
 		}
 	}
-	return strings.Join(append(parts, span(took), retried(retries)), ", ")
+	parts = append(parts, span(took), retried(retries))
+	if doubt := sum.Doubtful + int64(r.Measured.InDoubt); doubt > 0 {
+		parts = append(parts, count(doubt)+" in doubt")
+	}
+	return strings.Join(parts, ", ")
 }
 
 func retried(n int64) string {
@@ -177,20 +204,32 @@ func retried(n int64) string {
 	return count(n) + " retries"
 }
 
-// costInWords is the cost, and why it is not known.
-func (r *Report) costInWords() string {
-	cost := r.cost()
-	if cost != "unknown" {
-		return cost
+// moneyInWords is what was spent, why that is not known, and what the answers cost
+// when that is another sum.
+func (r *Report) moneyInWords() string {
+	spent := least(money(r.total().Money), r.total().Money > 0, r.missing())
+	if spent == "unknown" {
+		return "cost unknown" + r.noPrice()
 	}
+	spent += " spent"
+	if r.cached() > 0 {
+		if cost := r.cost(); cost != "unknown" {
+			spent += " (the answers cost " + cost + " when they were asked)"
+		}
+	}
+	return spent
+}
+
+// noPrice says that a model has no price.
+func (r *Report) noPrice() string {
 	for _, e := range r.Evaluations {
 		for _, out := range e.Candidates {
 			if !out.Recorded && out.Price == nil {
-				return "cost unknown (no price)"
+				return " (no price)"
 			}
 		}
 	}
-	return "cost unknown"
+	return ""
 }
 
 // lost says whether limits or failures of services cost rows.
@@ -240,12 +279,7 @@ func (r *Report) lost() phrase {
 
 // cutOff tells of processes that ended before they could say what they took.
 func (r *Report) cutOff() phrase {
-	n := 0
-	for _, s := range r.Measured.Sittings {
-		if s.Ended == nil {
-			n++
-		}
-	}
+	n := r.cutSittings()
 	switch n {
 	case 0:
 		return nil
@@ -253,4 +287,13 @@ func (r *Report) cutOff() phrase {
 		return plain("1 of %s was cut off: of what it spent, only what the run's journal has is known.", plural(len(r.Measured.Sittings), "sitting"))
 	}
 	return plain("%s of %s were cut off: of what they spent, only what the run's journal has is known.", count(n), plural(len(r.Measured.Sittings), "sitting"))
+}
+
+func (r *Report) cutSittings() (n int) {
+	for _, s := range r.Measured.Sittings {
+		if s.Ended == nil {
+			n++
+		}
+	}
+	return n
 }

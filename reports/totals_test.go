@@ -253,8 +253,8 @@ func TestTotalsAreOfTheStoredRows(t *testing.T) {
 
 	// The lines of people are of the same sums.
 	old, young := want["old"], want["new"]
-	calls := fmt.Sprintf("%d calls (%d from a cache or another run), at least %s tokens, at least %s, 90 s, 5 retries",
-		old.Asked+young.Asked, old.Cached+young.Cached, count(old.In+old.Out+young.In+young.Out), money(old.Cost))
+	calls := fmt.Sprintf("%d calls (%d from a cache or another run), 21 requests, at least 2,000 tokens, at least 0.500 USD spent (the answers cost at least %s when they were asked), 90 s, 5 retries, 2 in doubt",
+		old.Asked+young.Asked, old.Cached+young.Cached, money(old.Cost))
 	lost := fmt.Sprintf("%d rows were lost to limits: `old` %d rate limited, `new` %d rate limited.", old.Failed+young.Failed, old.Failed, young.Failed)
 	var text bytes.Buffer
 	if err := Text(&text, r, 1000, false); err != nil {

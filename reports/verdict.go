@@ -63,11 +63,7 @@ func (e *Evaluation) verdict(c *harness.Comparison) Verdict {
 		p.say(" against ")
 		p.name(c.Baseline)
 		e.where(&p, c)
-		if c.Lost != nil {
-			p.say(": an answer to every row was lost.")
-		} else {
-			p.say(": there are no rows.")
-		}
+		p.say(": %s.", noRows(c))
 	case harness.TrendOnly:
 		p.say("A trend and no verdict: ")
 		p.name(c.Candidate)
@@ -84,7 +80,10 @@ func (e *Evaluation) verdict(c *harness.Comparison) Verdict {
 	if c.Decision != stats.Invalid {
 		p.say(": %s.", e.tally(c, s))
 	}
-	if c.Decision == stats.TooFewRows {
+	switch {
+	case c.Decision == stats.TooFewRows && c.Unsound():
+		p.say(" The metric itself failed on %s, too many for a verdict.", plural(c.Unscored+c.Unjudged, "row"))
+	case c.Decision == stats.TooFewRows:
 		p.say(" %s", outlook(&c.Added, s))
 	}
 	if c.TrendOnly {
@@ -95,6 +94,19 @@ func (e *Evaluation) verdict(c *harness.Comparison) Verdict {
 	}
 	e.shortfall(&p, c, s)
 	return Verdict{Candidate: c.Candidate, Metric: c.Metric, Decision: c.Decision, Sentence: p.String(), words: p}
+}
+
+// noRows says why there is no row to compare.
+func noRows(c *harness.Comparison) string {
+	switch {
+	case c.Lost != nil && c.Lost.Rows >= c.N:
+		return "an answer to every row was lost"
+	case c.Lost == nil && c.Unscored > 0 && c.Unscored == c.N:
+		return "the metric itself failed on every row"
+	case c.N > 0:
+		return "no row has an answer and a score on both sides"
+	}
+	return "there are no rows"
 }
 
 // where says what the reference is when it is not the baseline, on which rows, and
@@ -188,17 +200,51 @@ func (e *Evaluation) shortfall(p *phrase, c *harness.Comparison, s scale) {
 	default:
 		p.say(" failed and count 0.")
 	}
-	if c.Unjudged > 0 {
+	if c.Unjudged > 0 && !c.Unsound() {
 		p.say(" The judge gave no verdict on an answer to %s, left out here.", plural(c.Unjudged, "row"))
+	}
+	if c.Unscored > 0 && c.Decision != stats.Invalid && !c.Unsound() {
+		p.say(" The metric itself failed on an answer to %s, left out here.", plural(c.Unscored, "row"))
 	}
 	if missing := e.Rows.Asked - c.N - c.Unjudged; missing > 0 {
 		p.say(" %s of %s were not finished by both and are not compared.", count(missing), plural(e.Rows.Asked, "row"))
 	}
 }
 
-// countedZero is how many of a candidate's rows have no score and count 0.
+// countedZero is how many of a candidate's rows have no score and count 0 also where
+// it is decided.
 func countedZero(out *harness.Outcome, metric string) int {
-	return out.Metrics[metric].Failed - out.Metrics[metric].NoVerdict
+	m := out.Metrics[metric]
+	return m.Failed - m.NoVerdict - m.Unscored
+}
+
+// leading are the verdicts by the first metric, which is the score. The others are
+// in tables.
+func (e *Evaluation) leading() []Verdict {
+	var list []Verdict
+	for _, v := range e.Verdicts {
+		if v.Metric == e.Metrics[0] {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// others are the lines that are compared by the other metrics, each with its unit.
+func (e *Evaluation) others() []line {
+	var list []line
+	for _, l := range e.lines {
+		if l.Versus == nil || l.Metric == e.Metrics[0] {
+			continue
+		}
+		v := *l.Versus
+		if v.Unit = ""; v.Diff != "" {
+			v.Unit = l.Scale.unit()
+		}
+		l.Versus = &v
+		list = append(list, l)
+	}
+	return list
 }
 
 // headline says in a sentence or two what the report comes to.
@@ -206,7 +252,7 @@ func (r *Report) headline() []phrase {
 	var list []phrase
 	if len(r.Evaluations) == 1 {
 		e := r.Evaluations[0]
-		for _, v := range e.Verdicts {
+		for _, v := range e.leading() {
 			list = append(list, v.words)
 		}
 		return append(list, e.uncompared()...)
@@ -285,7 +331,7 @@ func (e *Evaluation) uncompared() []phrase {
 			p.say(" by ")
 			p.name(metric)
 			if between := s.between(m.Mean, m.Low, m.High); between != "" {
-				p.say(" (95%% range %s%s, %s)", between, s.percent(), plural(m.N, "row"))
+				p.say(" (95%% range %s%s, %s)", between, s.ofMean(), plural(m.N, "row"))
 			} else {
 				p.say(" (%s, too few for a range)", plural(m.N, "row"))
 			}

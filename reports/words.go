@@ -39,7 +39,7 @@ func upper(s string) string {
 func legend(evals []*Evaluation) string {
 	letters := map[string]bool{}
 	decided := map[stats.Decision]bool{}
-	lost := false
+	apart := false
 	var lower []string
 	for _, e := range evals {
 		for _, metric := range e.Lower {
@@ -51,8 +51,8 @@ func legend(evals []*Evaluation) string {
 			letters[l.Method] = true
 			if l.Versus != nil {
 				decided[l.Versus.Decision] = true
-				lost = lost || l.Versus.Lost != nil
 			}
+			apart = apart || l.apart
 		}
 	}
 	var parts []string
@@ -67,8 +67,8 @@ func legend(evals []*Evaluation) string {
 	add(decided[harness.TrendOnly], "?: by a judge that is not known to agree with people, which decides nothing")
 	add(decided[stats.NoDifference], "=: equal but for less than the margin")
 	add(lower != nil, "less is better of "+strings.Join(lower, ", "))
-	add(!lost, "failed rows count 0")
-	add(lost, "failed rows count 0, but differences are without rows whose answer was lost")
+	add(true, "failed rows count 0")
+	add(apart, apartNote)
 	add(len(evals) > 1, "every line is judged by itself: of 20 without a difference, about one will seem to have one")
 	return upper(strings.Join(parts, "; ")) + "."
 }
@@ -158,8 +158,8 @@ func (r *Report) facts() []fact {
 		fact{"candidates", fmt.Sprintf("%d: %s", len(candidates), strings.Join(candidates, ", "))},
 		fact{"answers to a row", strings.Join(answers, ", ")},
 		fact{"failed rows", strings.Join(failed, ", ")},
-		fact{"models", strings.Join(models, ", ")},
-		fact{"cost", r.cost()})
+		fact{"models", strings.Join(models, ", ")})
+	list = append(list, r.price()...)
 	if r.Question != nil {
 		list = append(list, fact{"seed", fmt.Sprint(r.Question.Seed)}, fact{"tools", r.Question.Tools})
 	}
@@ -197,13 +197,25 @@ func (r *Report) cost() string {
 	return money(sum)
 }
 
+// price is what the run spent, and what its answers cost when they were asked.
+func (r *Report) price() []fact {
+	if !r.served() {
+		return []fact{{"cost", r.cost()}}
+	}
+	list := []fact{{"spent", least(money(r.total().Money), r.total().Money > 0, r.missing())}}
+	if r.cached() > 0 {
+		list = append(list, fact{"cost of the answers", r.cost()})
+	}
+	return list
+}
+
 // method is one statistic that the report rests on.
 type method struct{ Name, Why string }
 
 // methods are the statistics that were used, each with why and where it is from.
 func (r *Report) methods() []method {
 	used := map[string]bool{}
-	lost := false
+	lost, unscored := false, false
 	for _, e := range r.Evaluations {
 		for i := range e.Judges {
 			used["judge"] = used["judge"] || e.Judges[i].Calibrate
@@ -215,6 +227,7 @@ func (r *Report) methods() []method {
 			}
 		}
 		for i := range e.Comparisons {
+			unscored = unscored || e.Comparisons[i].Unscored > 0
 			t := &e.Comparisons[i].Added
 			used["two "+t.Method], used[t.PMethod], used[string(t.Decision)] = true, true, true
 			lost = lost || e.Comparisons[i].Lost != nil
@@ -246,6 +259,9 @@ func (r *Report) methods() []method {
 	list = append(list, method{"Failed rows", "They count 0. Leaving them out would favor the candidate that fails on hard rows."})
 	if lost {
 		list = append(list, method{"Lost rows", "Rows with an answer lost to an outage, or never recorded, say nothing of a candidate: they leave both sides of the verdict, and the difference is bounded by the worst and the best they could have been (Manski 1989)."})
+	}
+	if unscored {
+		list = append(list, method{"Rows that were not scored", "Where a metric itself fails, that says nothing of a candidate: the row leaves both sides of the verdict, and there is none when that is more than one row in ten."})
 	}
 	return list
 }

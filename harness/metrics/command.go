@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -15,6 +16,10 @@ import (
 
 // maxScore is how many bytes a command may write as its score.
 const maxScore = 1 << 20
+
+// turns has a place for each process that may run at once: however many rows are at
+// work, more than there are CPUs would only make each other late.
+var turns = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // command is a program of the user's own, run for every answer.
 type command struct {
@@ -54,10 +59,8 @@ func (m *command) Score(ctx context.Context, row datasets.Row, call *pipeline.Ca
 	if err != nil {
 		return harness.Score{}, err
 	}
-	ctx, cancel := limited(ctx, m.Argv[0], m.Timeout)
-	defer cancel()
 	told := datasets.Values{"row": rowValue(row), "call": about}.Object()
-	out, err := proc.Run(ctx, m.Argv, append([]byte(told.JSON()), '\n'), maxScore)
+	out, err := m.run(ctx, append([]byte(told.JSON()), '\n'))
 	if err != nil {
 		return harness.Score{}, err
 	}
@@ -66,4 +69,17 @@ func (m *command) Score(ctx context.Context, row datasets.Row, call *pipeline.Ca
 		return harness.Score{}, fmt.Errorf("%s wrote %q, which is no score: %w", m.Argv[0], clip(string(out.Stdout)), err)
 	}
 	return scoreOf(v)
+}
+
+// run runs the program when its turn has come. Only then its time begins.
+func (m *command) run(ctx context.Context, stdin []byte) (proc.Output, error) {
+	select {
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
+	case <-ctx.Done():
+		return proc.Output{}, context.Cause(ctx)
+	}
+	ctx, cancel := limited(ctx, m.Argv[0], m.Timeout)
+	defer cancel()
+	return proc.Run(ctx, m.Argv, stdin, maxScore)
 }

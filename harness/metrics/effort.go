@@ -15,10 +15,12 @@ type effort struct {
 	of      func(*harness.Result) *float64
 	unknown string // why there may be none
 	timed   bool   // by the clock
+	unit    string
 }
 
 func (effort) LowerIsBetter() bool { return true }
 func (m effort) Timed() bool       { return m.timed }
+func (m effort) Unit() string      { return m.unit }
 
 // Score is never asked: see [harness.Effort].
 func (effort) Score(context.Context, datasets.Row, *pipeline.Call) (harness.Score, error) {
@@ -37,13 +39,13 @@ func (m effort) ScoreEffort(_ datasets.Row, took *harness.Result) (harness.Score
 }
 
 func newLatency(b *builder) (harness.Metric, error) {
-	m := effort{timed: true, of: func(r *harness.Result) *float64 { return r.Latency }, unknown: "nobody measured how long the answer was on the wire"}
+	m := effort{timed: true, unit: "s", of: func(r *harness.Result) *float64 { return r.Latency }, unknown: "nobody measured how long the answer was on the wire"}
 	err := b.decode(&m.named, &m.AsName)
 	return m, err
 }
 
 func newCost(b *builder) (harness.Metric, error) {
-	m := effort{of: func(r *harness.Result) *float64 { return r.Cost }, unknown: "the cost is not known: the model has no price, or did not say how many tokens it took"}
+	m := effort{unit: "USD", of: func(r *harness.Result) *float64 { return r.Cost }, unknown: "the cost is not known: the model has no price, or did not say how many tokens it took"}
 	err := b.decode(&m.named, &m.AsName)
 	return m, err
 }
@@ -59,7 +61,7 @@ func newTokens(b *builder) (harness.Metric, error) {
 	if err := b.oneOf("of", &options.Of, "total", "input", "output"); err != nil {
 		return nil, err
 	}
-	return effort{named: options.named, unknown: "the model did not say how many tokens it took", of: func(r *harness.Result) *float64 {
+	return effort{named: options.named, unit: "tokens", unknown: "the model did not say how many tokens it took", of: func(r *harness.Result) *float64 {
 		switch options.Of {
 		case "input":
 			return float(r.Usage.Input)

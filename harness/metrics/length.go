@@ -34,6 +34,13 @@ func newLength(b *builder) (harness.Metric, error) {
 	return m, b.look(&m.looking)
 }
 
+func (m *length) Unit() string {
+	if m.Of == "characters" {
+		return "chars"
+	}
+	return m.Of
+}
+
 func (m *length) Score(_ context.Context, _ datasets.Row, call *pipeline.Call) (harness.Score, error) {
 	if m.Of == "tokens" {
 		return replyTokens(call)

@@ -204,6 +204,13 @@ func newEditDistance(b *builder) (harness.Metric, error) {
 
 func (m *editDistance) LowerIsBetter() bool { return m.As == "distance" }
 
+func (m *editDistance) Unit() string {
+	if m.LowerIsBetter() {
+		return "edits"
+	}
+	return ""
+}
+
 func (m *editDistance) Score(_ context.Context, row datasets.Row, call *pipeline.Call) (harness.Score, error) {
 	answer, right, missing := m.both(row, call)
 	if missing != "" {

@@ -1,11 +1,15 @@
 package metrics
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +28,13 @@ func TestMain(m *testing.M) {
 			in, _ := io.ReadAll(os.Stdin)
 			v, _ := datasets.ValueOf(map[string]any{"value": 0.5, "feedback": string(in)})
 			fmt.Println(v.JSON())
+		case "count": // how many of it run
+			mine := filepath.Join(os.Args[3], fmt.Sprint(os.Getpid()))
+			_ = os.WriteFile(mine, nil, 0o600)
+			time.Sleep(20 * time.Millisecond)
+			others, _ := os.ReadDir(os.Args[3])
+			_ = os.Remove(mine)
+			fmt.Println(len(others))
 		case "crash":
 			fmt.Fprintln(os.Stderr, "the reason")
 			os.Exit(3)
@@ -35,6 +46,43 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// Rows at work may be many; processes are as many as there are CPUs, and a process
+// that waits for its turn is not late.
+func TestCommandsTakeTurns(t *testing.T) {
+	dir := t.TempDir()
+	m := mustMake(t, fmt.Sprintf("command: {argv: [%q, %s, count, %q], timeout: 10s}", os.Args[0], role, dir), Options{AllowExec: true})
+	n := 4 * cap(turns)
+	most := make([]float64, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			s, err := m.Score(t.Context(), datasets.Row{ID: fmt.Sprint(i)}, &pipeline.Call{})
+			if err != nil {
+				t.Error(err)
+			}
+			most[i] = s.Value
+		})
+	}
+	all.Wait()
+	if got := slices.Max(most); got < 1 || got > float64(cap(turns)) {
+		t.Errorf("%v processes at once; want at most %d", got, cap(turns))
+	}
+
+	// While every place is taken, a run that ends does not wait.
+	for range cap(turns) {
+		turns <- struct{}{}
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("it is over"))
+	_, err := m.Score(ctx, datasets.Row{ID: "late"}, &pipeline.Call{})
+	for range cap(turns) {
+		<-turns
+	}
+	if err == nil || !strings.Contains(err.Error(), "it is over") {
+		t.Errorf("error %v", err)
+	}
 }
 
 func TestCommand(t *testing.T) {

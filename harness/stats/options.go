@@ -21,6 +21,10 @@ type Options struct {
 	// the score. Without one (0) nothing can be found equal.
 	Margin float64 `json:"margin,omitzero"`
 
+	// Unmargined states that the scores are on no scale that Margin is of, as
+	// seconds are not: it is then not applied, and none is asked for.
+	Unmargined bool `json:"-"`
+
 	// Seed starts the random numbers of a sampled test.
 	Seed uint64 `json:"seed,omitzero"`
 }
@@ -36,6 +40,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Power == 0 {
 		o.Power = 0.8
+	}
+	if o.Unmargined {
+		o.Margin = 0
 	}
 	switch {
 	case !(o.Alpha >= extreme && o.Alpha < 0.5):

@@ -152,9 +152,6 @@ func (t *Test) judgeRates(o Options) prospect {
 			t.Detectable = some(diff)
 		}
 	}
-	if m := tab.disagreements(); m < pr.fewest {
-		warn(&t.Warnings, "too few rows changed to tell: %d of %d, and fewer than %d cannot show a difference; add rows", m, t.Units, pr.fewest)
-	}
 	return pr
 }
 
@@ -168,9 +165,6 @@ func (t *Test) judgeScores(d []float64, span float64, o Options) prospect {
 	pr := prospect{
 		rows:   func(diff float64) float64 { return rowsForDiff(m.sd*m.sd, diff, o) },
 		fewest: fewestRows(2, o.Alpha),
-	}
-	if changed := t.Better + t.Worse; changed < pr.fewest {
-		warn(&t.Warnings, "too few rows changed to tell: %d of %d, and fewer than %d cannot show a difference; add rows", changed, t.Units, pr.fewest)
 	}
 	if t.Units == 1 {
 		return pr
@@ -220,6 +214,9 @@ func inside(low, high Opt, margin float64) bool {
 
 // askForRows says what would settle an open comparison.
 func (t *Test) askForRows(pr prospect, o Options, disagree bool) {
+	if changed := t.Better + t.Worse; changed < pr.fewest {
+		warn(&t.Warnings, "too few rows changed to tell: %d of %d, and fewer than %d cannot show a difference; add rows", changed, t.Units, pr.fewest)
+	}
 	if t.Units == 1 {
 		return // one row says nothing about how rows vary, so nothing can be planned
 	}
@@ -241,7 +238,7 @@ func (t *Test) askForRows(pr prospect, o Options, disagree bool) {
 		t.RowsNeeded, t.RowsFor = rows, some(target)
 		break
 	}
-	if o.Margin == 0 {
+	if o.Margin == 0 && !o.Unmargined {
 		warn(&t.Warnings, "no margin was given: state the smallest difference that would matter, to learn whether the two are as good as equal")
 	}
 }

@@ -69,9 +69,12 @@ func TestPairedDecisions(t *testing.T) {
 			[]string{"about 82 rows would show a difference of 0.188", "no margin was given"},
 		},
 		// Two rates alike: ±z²/(n+z²) with z = 1.645 is ±0.0634.
+		{"inside the margin", rates(0, 0, 30, 10), binaryMargin(0.064), NoDifference, "tango", "mcnemar-midp", 0, nil},
 		{
-			"inside the margin", rates(0, 0, 30, 10), binaryMargin(0.064), NoDifference, "tango", "mcnemar-midp", 0,
-			[]string{"0 of 40, and fewer than 5"},
+			"scores that no margin is of", scores(shifted(200, 0)),
+			Options{Margin: 0.0134, Unmargined: true},
+			TooFewRows, "student-t", "sign-flip", 0,
+			[]string{"all 200 differences are equal", "0 of 200, and fewer than 6"},
 		},
 		{
 			"not inside the margin", rates(0, 0, 30, 10), binaryMargin(0.063), TooFewRows, "tango", "mcnemar-midp", 123,
@@ -114,25 +117,25 @@ func TestPairedDecisions(t *testing.T) {
 			"all the same, 200 rows", scores(shifted(200, 0)),
 			Options{Margin: 0.0134},
 			NoDifference, "student-t", "sign-flip", 0,
-			[]string{"0 of 200, and fewer than 6", "all 200 differences are equal"},
+			[]string{"all 200 differences are equal"},
 		},
 		{
 			"all the same, 20 rows", scores(shifted(20, 0)),
 			Options{Margin: 0.1},
 			TooFewRows, "student-t", "sign-flip", 0,
-			[]string{"0 of 20, and fewer than 6", "all 20 differences are equal"},
+			[]string{"all 20 differences are equal", "0 of 20, and fewer than 6"},
 		},
 		{
 			"all the same score", scores(alternating(200, 0)),
 			Options{Margin: 0.1},
 			TooFewRows, "student-t", "sign-flip", 0,
-			[]string{"0 of 200, and fewer than 6", "all 200 differences are equal"},
+			[]string{"all 200 differences are equal", "0 of 200, and fewer than 6"},
 		},
 		{
 			"constant gain, 5 rows", scores(shifted(5, 0.2)),
 			Options{},
 			TooFewRows, "student-t", "sign-flip", 6,
-			[]string{"only 5 rows", "5 of 5, and fewer than 6", "all 5 differences are equal", "disagree", "about 6 rows", "no margin was given"},
+			[]string{"only 5 rows", "all 5 differences are equal", "5 of 5, and fewer than 6", "disagree", "about 6 rows", "no margin was given"},
 		},
 		{
 			"constant gain, 6 rows", scores(shifted(6, 0.2)),

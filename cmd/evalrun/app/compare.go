@@ -133,7 +133,7 @@ func compareSides(sides []*side, o harness.CompareOptions) ([]*harness.Evaluatio
 		before := base.renamed(name)
 		from := base.evals[name]
 		ev := &harness.Evaluation{
-			Name: name, Metrics: from.Metrics, Lower: from.Lower, Baseline: before.Name, Repeats: from.Repeats, Rows: from.Rows,
+			Name: name, Metrics: from.Metrics, Lower: from.Lower, Units: from.Units, Baseline: before.Name, Repeats: from.Repeats, Rows: from.Rows,
 			Candidates: []*harness.Outcome{before},
 			Ledger:     harness.Ledger{Input: from.Ledger.Input, LeftOut: from.Ledger.LeftOut, Asked: from.Ledger.Asked},
 		}

@@ -73,7 +73,7 @@ func (e *env) rowsCommand() *cli.Command {
 				return err
 			}
 			if format != "json" {
-				fmt.Fprintf(e.Err, "evalrun: %d rows; left out: %s\n", rated.Len(), rated.AppendLeftOutJSON(nil))
+				fmt.Fprintf(e.Err, "evalrun: %d rows\n", rated.Len()) // what was left out is a warning
 			}
 			for _, warning := range rated.Warnings {
 				e.warn(warning)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -180,9 +181,13 @@ func (e *env) run(ctx context.Context, s *spec, flags runFlags) (err error) {
 		e.warn("--retry-failed: there is no earlier run of the same question, so nothing had failed")
 	}
 	e.sayChanges(run)
+	var told []string
 	for _, p := range plans {
 		for _, w := range p.Warnings() {
 			e.warn(title(p.Plan().Name, w))
+		}
+		if e.logs.tells(slog.LevelWarn) {
+			told = append(told, p.Warnings()...)
 		}
 	}
 	evaluations, runErr := w.carryOut(ctx, run)
@@ -203,6 +208,7 @@ func (e *env) run(ctx context.Context, s *spec, flags runFlags) (err error) {
 	if err != nil {
 		return errors.Join(runErr, err)
 	}
+	report.Told(told)
 	if err := e.printReport(report, run.Dir); err != nil {
 		return errors.Join(runErr, err)
 	}
