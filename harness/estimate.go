@@ -61,23 +61,19 @@ func (c *Checked) estimate(ctx context.Context, j *journal.Journal, candidate in
 	var seconds float64
 	for at := 0; at < rows; at += step {
 		looked++
-		n, err := c.toAsk(ctx, j, at, candidate)
+		req, n, err := c.toAsk(ctx, j, at, candidate)
 		if err != nil {
 			return e, err
 		}
 		if n == 0 {
 			continue
 		}
-		req, failure, err := c.FirstRequest(ctx, at, candidate)
-		if err != nil || failure != nil {
-			return e, err
-		}
 		row, err := c.plan.Rows.At(at)
 		if err != nil {
 			return e, fmt.Errorf("%w: %w", ErrRows, err)
 		}
 		calls += n
-		input += int64(n) * int64(len(req.Canonical(req.Model))) / 4
+		input += int64(n) * int64(req.Size()) / 4
 		output += int64(n) * replyTokens(&row)
 		if s, ok := row.Meta["seconds"].AsFloat(); ok && s > 0 {
 			seconds += s

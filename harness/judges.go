@@ -83,15 +83,7 @@ func (k *Judged) book(u *Usage) {
 	if k.Requests == 0 {
 		return
 	}
-	if k.Usage.Input == nil || k.Usage.Output == nil {
-		u.Unknown++
-	}
-	plus(&u.InputTokens, k.Usage.Input)
-	plus(&u.OutputTokens, k.Usage.Output)
-	plus(&u.TotalTokens, k.Usage.Total)
-	plus(&u.CachedInputTokens, k.Usage.Cached)
-	plus(&u.ReasoningTokens, k.Usage.Reasoning)
-	plus(&u.Cost, k.Cost)
+	u.add(k.Usage.Input == nil || k.Usage.Output == nil, k.Usage, k.Cost)
 }
 
 func (j *judged) report(o stats.Options) (JudgeReport, error) {

@@ -216,7 +216,7 @@ func (r *Run) ToAsk(ctx context.Context) ([]ToAsk, error) {
 			}
 			n := ToAsk{Candidate: c.plan.title(cand)}
 			for row := range c.plan.Rows.Len() {
-				asks, err := c.toAsk(ctx, j, row, k)
+				_, asks, err := c.toAsk(ctx, j, row, k)
 				if err != nil {
 					return nil, err
 				}
@@ -249,18 +249,17 @@ func (r *Run) known() (*journal.Journal, error) {
 
 // toAsk counts the repeats of a row that neither the journal nor the model's cache
 // knows.
-func (c *Checked) toAsk(ctx context.Context, j *journal.Journal, row, candidate int) (int, error) {
+func (c *Checked) toAsk(ctx context.Context, j *journal.Journal, row, candidate int) (req *pipeline.Request, n int, err error) {
 	req, failure, err := c.FirstRequest(ctx, row, candidate)
 	if err != nil || failure != nil {
-		return 0, err // it would end before it asked
+		return nil, 0, err // it would end before it asked
 	}
-	n := 0
 	for repeat := range c.plan.repeats() {
 		at := *req
 		at.Site.Repeat = repeat
 		known, err := j.Knows(&at)
 		if err != nil {
-			return 0, damaged(err)
+			return nil, 0, damaged(err)
 		}
 		if known {
 			continue
@@ -268,7 +267,7 @@ func (c *Checked) toAsk(ctx context.Context, j *journal.Journal, row, candidate 
 		if knower, ok := c.plan.Candidates[candidate].Caller.LM.Model.(pipeline.Knower); ok {
 			reply, err := knower.Known(ctx, &at)
 			if err != nil {
-				return 0, err
+				return nil, 0, err
 			}
 			if reply != nil {
 				continue
@@ -276,5 +275,5 @@ func (c *Checked) toAsk(ctx context.Context, j *journal.Journal, row, candidate 
 		}
 		n++
 	}
-	return n, nil
+	return req, n, nil
 }

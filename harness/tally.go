@@ -224,16 +224,20 @@ func (l *lane) measure(r *Result) {
 	l.trace(r)
 	l.serve(r.Tools)
 	l.out.Kept += r.Kept
-	u := &l.usage
-	if r.usageUnknown() {
+	l.usage.add(r.usageUnknown(), r.Usage, r.Cost)
+}
+
+// add adds what an answer took.
+func (u *Usage) add(unknown bool, v pipeline.Usage, cost *float64) {
+	if unknown {
 		u.Unknown++
 	}
-	plus(&u.InputTokens, r.Usage.Input)
-	plus(&u.OutputTokens, r.Usage.Output)
-	plus(&u.TotalTokens, r.Usage.Total)
-	plus(&u.CachedInputTokens, r.Usage.Cached)
-	plus(&u.ReasoningTokens, r.Usage.Reasoning)
-	plus(&u.Cost, r.Cost)
+	plus(&u.InputTokens, v.Input)
+	plus(&u.OutputTokens, v.Output)
+	plus(&u.TotalTokens, v.Total)
+	plus(&u.CachedInputTokens, v.Cached)
+	plus(&u.ReasoningTokens, v.Reasoning)
+	plus(&u.Cost, cost)
 }
 
 // spent is what the call's requests took, whoever was asked.

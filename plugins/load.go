@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"evalrun/internal/canon"
+	"evalrun/internal/par"
 	"evalrun/pipeline"
 )
 
@@ -69,7 +70,7 @@ func NewLoader(o LoadOptions) *Loader {
 		o.Timeout = 30 * time.Second
 	}
 	if o.Stderr != nil {
-		o.Stderr = &sharedWriter{w: o.Stderr}
+		o.Stderr = par.Writer(o.Stderr)
 	}
 	return &Loader{opts: o, loaded: map[fileID]*loadedFile{}}
 }
@@ -214,16 +215,4 @@ func hookNames() []string {
 		names = append(names, string(h))
 	}
 	return names
-}
-
-// sharedWriter lets many plugins print to one writer.
-type sharedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (s *sharedWriter) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.w.Write(b)
 }

@@ -197,7 +197,10 @@ func score(v float64) string {
 	return strings.Replace(strconv.FormatFloat(v, 'g', 3, 64), "-", minus, 1)
 }
 
-// count writes a number of things, its thousands apart.
+// Count writes a number of things, its thousands apart.
+func Count(n int64) string { return count(n) }
+
+// count is [Count] of numbers of either kind.
 func count[T int | int64](n T) string {
 	s := strconv.FormatInt(int64(n), 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

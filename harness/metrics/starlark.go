@@ -3,13 +3,12 @@ package metrics
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"sync"
 	"time"
 
 	"evalrun/datasets"
 	"evalrun/harness"
+	"evalrun/internal/par"
 	"evalrun/internal/star"
 	"evalrun/pipeline"
 )
@@ -55,7 +54,7 @@ func newStarlark(b *builder) (harness.Metric, error) {
 	defer cancel()
 	o := star.Options{}
 	if b.Stderr != nil {
-		o.Print = &oneAtATime{w: b.Stderr}
+		o.Print = par.Writer(b.Stderr)
 	}
 	if m.score, err = star.LoadFunction(ctx, path, source, "score", 2, o); err != nil {
 		return nil, b.at("file", "file: %v", err)
@@ -84,16 +83,4 @@ func (m *starlark) Score(ctx context.Context, row datasets.Row, call *pipeline.C
 // limited is ctx with a time limit, whose passing is an error of the metric.
 func limited(ctx context.Context, what string, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("stopped: %s took longer than %s", what, limit))
-}
-
-// oneAtATime lets many print to one writer.
-type oneAtATime struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (o *oneAtATime) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.w.Write(b)
 }

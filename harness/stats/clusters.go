@@ -77,17 +77,8 @@ func ClusterMean(scores []float64, clusters []string, o Options) (ClusterEstimat
 //
 // Binary is checked and otherwise not used.
 func PairedClusters(base, cand []float64, clusters []string, o Options) (Test, error) {
-	o, err := o.withDefaults()
+	o, err := o.forPair(base, cand)
 	if err != nil {
-		return Test{}, err
-	}
-	if err := checkPair(base, cand); err != nil {
-		return Test{}, err
-	}
-	if err := checkBinary("baseline", base, o); err != nil {
-		return Test{}, err
-	}
-	if err := checkBinary("candidate", cand, o); err != nil {
 		return Test{}, err
 	}
 	g, err := group(clusters, len(base))

@@ -68,17 +68,8 @@ type Test struct {
 // Samples of different length, scores that are not finite or beyond ±1e100,
 // Binary stated of other scores, and options without meaning are errors.
 func Paired(base, cand []float64, o Options) (Test, error) {
-	o, err := o.withDefaults()
+	o, err := o.forPair(base, cand)
 	if err != nil {
-		return Test{}, err
-	}
-	if err := checkPair(base, cand); err != nil {
-		return Test{}, err
-	}
-	if err := checkBinary("baseline", base, o); err != nil {
-		return Test{}, err
-	}
-	if err := checkBinary("candidate", cand, o); err != nil {
 		return Test{}, err
 	}
 
@@ -255,4 +246,20 @@ func spread(samples ...[]float64) float64 {
 		}
 	}
 	return high - low
+}
+
+// forPair completes the options, and refuses scores of two candidates that are no
+// pair or contradict them.
+func (o Options) forPair(base, cand []float64) (Options, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return o, err
+	}
+	if err := checkPair(base, cand); err != nil {
+		return o, err
+	}
+	if err := checkBinary("baseline", base, o); err != nil {
+		return o, err
+	}
+	return o, checkBinary("candidate", cand, o)
 }

@@ -60,19 +60,18 @@ func openAnthropic(o Options) (pipeline.LM, error) {
 // Generate asks the service. What the model turns out not to take is left out from
 // then on, beginning with this request.
 func (m *anthropic) Generate(ctx context.Context, req *pipeline.Request) (*pipeline.Reply, error) {
-	for again := 0; ; again++ {
+	a, err := m.untaken.asking(func() (*answer, []refusable, error) {
 		body, sent, err := m.request(req)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		a, err := m.post(ctx, "/messages", body, explainAnthropic)
-		switch {
-		case err == nil:
-			return m.read(a)
-		case again == mostLearned, !m.untaken.learn(err, sent):
-			return nil, err
-		}
+		return a, sent, err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return m.read(a)
 }
 
 // anthropicRequest is the body of a request.

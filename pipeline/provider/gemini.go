@@ -62,19 +62,18 @@ func geminiPath(model string) string {
 // Generate asks the service. What the model turns out not to take is left out from
 // then on, beginning with this request.
 func (m *gemini) Generate(ctx context.Context, req *pipeline.Request) (*pipeline.Reply, error) {
-	for again := 0; ; again++ {
+	a, err := m.untaken.asking(func() (*answer, []refusable, error) {
 		body, sent, err := m.request(req)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		a, err := m.post(ctx, m.path, body, explainGemini)
-		switch {
-		case err == nil:
-			return m.read(a)
-		case again == mostLearned, !m.untaken.learn(err, sent):
-			return nil, err
-		}
+		return a, sent, err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return m.read(a)
 }
 
 // geminiRequest is the body of a request.

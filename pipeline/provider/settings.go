@@ -83,6 +83,17 @@ var notTaken = []string{
 	"does not match any of the expected tags", "extra inputs are not permitted", "cannot find field",
 }
 
+// asking asks, and again as long as the answer says of something that was sent
+// that the model does not take it. What was sent is what ask says.
+func (u *untaken) asking(ask func() (a *answer, sent []refusable, err error)) (*answer, error) {
+	for again := 0; ; again++ {
+		a, sent, err := ask()
+		if err == nil || again == mostLearned || !u.learn(err, sent) {
+			return a, err
+		}
+	}
+}
+
 // learn reports whether an error says that the model does not take one of the
 // parts that were sent, and remembers the first such: the request can then be
 // sent again without it.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"evalrun/harness"
+	"evalrun/reports"
 )
 
 // estimate is what a run will ask, in all.
@@ -90,9 +91,9 @@ func (s *spec) inFlight() int {
 func (t *estimate) words(s *spec) string {
 	calls := "1 call"
 	if t.Calls != 1 {
-		calls = grouped(int64(t.Calls)) + " calls"
+		calls = reports.Count(int64(t.Calls)) + " calls"
 	}
-	text := fmt.Sprintf("about %s, %s tokens in and %s out", calls, grouped(round(t.InputTokens)), grouped(round(t.OutputTokens)))
+	text := fmt.Sprintf("about %s, %s tokens in and %s out", calls, reports.Count(round(t.InputTokens)), reports.Count(round(t.OutputTokens)))
 	switch {
 	case t.Cost == nil:
 		text += ", cost unknown (no price for " + strings.Join(t.Unpriced, ", ") + ")"
@@ -105,7 +106,7 @@ func (t *estimate) words(s *spec) string {
 		text += fmt.Sprintf(", %s at %d in flight", spoken(*t.Seconds), s.inFlight())
 	}
 	if t.JudgeCalls > 0 {
-		text += fmt.Sprintf("; and at most %s calls of judges, which are not in it", grouped(int64(t.JudgeCalls)))
+		text += fmt.Sprintf("; and at most %s calls of judges, which are not in it", reports.Count(int64(t.JudgeCalls)))
 	}
 	return text
 }
@@ -122,9 +123,9 @@ func (t *estimate) cautions(s *spec) []string {
 	case b.USD > 0 && t.Cost != nil && *t.Cost > float64(b.USD):
 		list = append(list, fmt.Sprintf("the budget of USD %s will not suffice, by the estimate", money(float64(b.USD))))
 	case b.Tokens > 0 && t.InputTokens+t.OutputTokens > int64(b.Tokens):
-		list = append(list, fmt.Sprintf("the budget of %s tokens will not suffice, by the estimate", grouped(int64(b.Tokens))))
+		list = append(list, fmt.Sprintf("the budget of %s tokens will not suffice, by the estimate", reports.Count(int64(b.Tokens))))
 	case b.Calls > 0 && t.Calls > int(b.Calls):
-		list = append(list, fmt.Sprintf("the budget of %s calls will not suffice, by the estimate", grouped(int64(b.Calls))))
+		list = append(list, fmt.Sprintf("the budget of %s calls will not suffice, by the estimate", reports.Count(int64(b.Calls))))
 	}
 	return list
 }
@@ -136,15 +137,6 @@ func round(n int64) int64 {
 	}
 	unit := int64(math.Pow10(int(math.Log10(float64(n))) - 1))
 	return (n + unit/2) / unit * unit
-}
-
-// grouped writes a number with commas.
-func grouped(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // money writes an amount with the digits that matter.

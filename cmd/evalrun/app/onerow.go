@@ -14,6 +14,7 @@ import (
 	"evalrun/internal/conf"
 	"evalrun/pipeline"
 	"evalrun/replay"
+	"evalrun/reports"
 )
 
 // oneRow says which row is looked at, of which candidates, and how.
@@ -211,7 +212,7 @@ func takenText(r *harness.Result) string {
 	if r.Cost != nil {
 		cost = "USD " + money(*r.Cost)
 	}
-	return fmt.Sprintf("  took: %s tokens in and %s out, %s\n", grouped(*u.Input), grouped(*u.Output), cost)
+	return fmt.Sprintf("  took: %s tokens in and %s out, %s\n", reports.Count(*u.Input), reports.Count(*u.Output), cost)
 }
 
 // indented puts blanks before every line that is not empty, but the first.
